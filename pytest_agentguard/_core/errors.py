@@ -1,0 +1,30 @@
+"""The one family of exceptions: wrong use, protocol broken by the peer, limit reached."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AgentguardError(Exception):
+    """Anything that pytest-agentguard raises on purpose."""
+
+
+class UsageError(AgentguardError):
+    """Wrong use: an unknown name, an impossible combination, a value out of range."""
+
+
+class ProtocolError(AgentguardError):
+    """The peer broke the protocol."""
+
+
+class LimitReached(AgentguardError):
+    """A bound of ``_core/limits.py`` was reached."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that does not exist, with the nearest one that does."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names) or 'none'}"
+    return UsageError(f"unknown {kind} {name!r}{hint}")

@@ -1,0 +1,187 @@
+"""The append-only, ordered, bounded record of what the witnesses saw in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from pytest_agentguard._core import limits
+from pytest_agentguard._core.events import Event, LedgerFull, RunEnded, RunStarted, ToolStarted, Witness
+from pytest_agentguard._core.joins import join
+
+E = TypeVar("E", bound=Event)
+
+
+class Recorder(Protocol):
+    """Takes facts: a ledger in memory, or a journal on disk."""
+
+    def record(self, kind: type[Event], /, **fields: Any) -> None:
+        """Append one fact, with the fields of its event."""
+
+
+class Ledger:
+    """Facts in the order in which they were recorded.
+
+    Appending keeps a raw tuple; typed events, the index and the joins are built when somebody reads.
+    ``clock`` gives the time of an entry in seconds; without one all times are zero. ``limit_events`` is the bound;
+    reaching it appends one ``LedgerFull`` and drops what follows.
+    """
+
+    def __init__(
+        self,
+        events: Iterable[Event] = (),
+        *,
+        clock: Callable[[], float] | None = None,
+        limit_events: int = limits.LEDGER_EVENTS,
+    ) -> None:
+        self._raw: list[tuple[float, Any, Any]] = []
+        self._clock = clock or _no_clock
+        self._limit = limit_events
+        self._sources: list[Callable[[], Iterable[tuple[float, type[Event], dict[str, Any]]]]] = []
+        self._view = _View([])
+        self._view_key: tuple[int, int] = (0, 0)
+        for event in events:
+            self.append(event)
+
+    # -- writing: list.append is atomic, so no lock is taken ---------------------------------------
+
+    def record(self, kind: type[Event], /, **fields: Any) -> None:
+        """Append the fact ``kind(**fields)``; the event is built when it is read."""
+        raw = self._raw
+        if len(raw) >= self._limit:
+            self._full()
+            return
+        raw.append((self._clock(), kind, fields))
+
+    def append(self, event: Event) -> None:
+        """Append an event that has been built already."""
+        if len(self._raw) >= self._limit:
+            self._full()
+            return
+        self._raw.append((event.t or self._clock(), event, None))
+
+    def _full(self) -> None:
+        if len(self._raw) == self._limit:
+            fields = {"witness": Witness.LEDGER, "limit_events": self._limit}
+            self._raw.append((self._clock(), LedgerFull, fields))
+
+    def also_read(self, source: Callable[[], Iterable[tuple[float, type[Event], dict[str, Any]]]]) -> None:
+        """Merge, by time, what ``source`` returns whenever the ledger is read (a journal of other processes)."""
+        self._sources.append(source)
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def _read(self) -> _View:
+        more = [entry for source in self._sources for entry in source()]
+        key = (len(self._raw), len(more))
+        if key != self._view_key:
+            entries: list[tuple[float, Any, Any]] = self._raw[: key[0]]
+            if more:
+                entries = sorted([*entries, *more], key=lambda entry: entry[0])
+            self._view = _View(join([_build(n, *entry) for n, entry in enumerate(entries, 1)]))
+            self._view_key = key
+        return self._view
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._read().events)
+
+    def __len__(self) -> int:
+        return len(self._read().events)
+
+    def __repr__(self) -> str:
+        return f"<Ledger events={len(self)}>"
+
+    def of(self, kind: type[E], /, **equals: Any) -> tuple[E, ...]:
+        """Every event of ``kind`` whose fields have the given values, in order."""
+        return self._read().of(kind, equals)
+
+    def first(self, kind: type[E], /, **equals: Any) -> E | None:
+        """The first event of ``kind`` with the given values, or None."""
+        return next(iter(self.of(kind, **equals)), None)
+
+    def after(self, event: Event, kind: type[E], /, **equals: Any) -> tuple[E, ...]:
+        """Every event of ``kind`` recorded later than ``event``."""
+        return tuple(later for later in self.of(kind, **equals) if later.seq > event.seq)
+
+    def before(self, event: Event, kind: type[E], /, **equals: Any) -> tuple[E, ...]:
+        """Every event of ``kind`` recorded earlier than ``event``."""
+        return tuple(earlier for earlier in self.of(kind, **equals) if earlier.seq < event.seq)
+
+    @property
+    def run(self) -> RunStarted | None:
+        """How the run began, or None where no runner was there."""
+        return self.first(RunStarted)
+
+    @property
+    def end(self) -> RunEnded | None:
+        """How the run ended, or None where no runner was there or it has not ended."""
+        return self.first(RunEnded)
+
+    @property
+    def ambiguous(self) -> tuple[ToolStarted, ...]:
+        """Tool starts that fit several offered calls of which some were complete and others not."""
+        return self._read().ambiguous
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The names of all lanes, in order of appearance."""
+        return tuple(dict.fromkeys(event.lane for event in self if event.lane))
+
+    def by_lane(self) -> dict[str, Ledger]:
+        """One ledger per lane; facts without a lane belong to every one of them."""
+        events = list(self)
+        common = [event for event in events if not event.lane]
+        lanes: dict[str, list[Event]] = {}
+        for event in events:
+            if event.lane:
+                lanes.setdefault(event.lane, []).append(event)
+        return {name: _view_of(sorted([*common, *own], key=_seq)) for name, own in lanes.items()}
+
+
+class _View:
+    """Typed events with an index by kind and, once asked for, by one field."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
+        self.ambiguous = tuple(e for e in events if isinstance(e, ToolStarted) and e.stream == "?")
+        self._kinds: dict[type[Event], list[Event]] = {}
+        self._keys: dict[tuple[type[Event], str], dict[Any, list[Event]]] = {}
+        for event in events:
+            self._kinds.setdefault(type(event), []).append(event)
+
+    def of(self, kind: type[E], equals: dict[str, Any]) -> tuple[E, ...]:
+        found: Iterable[Any] = self._kinds.get(kind, ())
+        if not equals:
+            return tuple(found)
+        (name, value), *rest = equals.items()
+        index = self._keys.get((kind, name))
+        if index is None:
+            index = self._keys[kind, name] = {}
+            for event in found:
+                index.setdefault(getattr(event, name), []).append(event)
+        chosen: list[Any] = index.get(value, [])
+        return tuple(event for event in chosen if all(getattr(event, n) == v for n, v in rest))
+
+
+def _view_of(events: list[Event]) -> Ledger:
+    """A ledger over events that have their numbers and joins already; they keep them."""
+    ledger = Ledger(limit_events=len(events) + 1)
+    ledger._view = _View(events)
+    return ledger
+
+
+def _seq(event: Event) -> int:
+    return event.seq
+
+
+def _build(seq: int, t: float, kind: Any, fields: dict[str, Any] | None) -> Event:
+    if fields is None:
+        event: Event = replace(kind, seq=seq, t=t)
+        return event
+    built: Event = kind(seq=seq, t=t, **fields)
+    return built
+
+
+def _no_clock() -> float:
+    return 0.0
