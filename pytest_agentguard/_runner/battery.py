@@ -1,0 +1,237 @@
+"""Runs the cases of a battery: control first, many at a time, each judged from its own ledger."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from pytest_agentguard._core.dialect import Dialect
+from pytest_agentguard._core.ledger import Ledger
+from pytest_agentguard._core.report import Check, check_of
+from pytest_agentguard._core.scenario import Scenario
+from pytest_agentguard._core.verdict import Invariant, Outcome, Verdict, judge
+from pytest_agentguard._runner.cases import Case, CaseResult, Options
+from pytest_agentguard._runner.control import Control, read_control
+from pytest_agentguard._runner.execution import Execution, Stage
+from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
+from pytest_agentguard._witnesses.engine import Engine
+
+
+class Handle(Protocol):
+    """A run that has been started."""
+
+    def wait(self) -> RunReceipt:
+        """Block until the run, its observation window included, is over."""
+
+
+class Host(Protocol):
+    """Runs orders for one agent: in a process of its own, or in this one."""
+
+    def hello(self) -> Hello:
+        """What the agent is and offers; blocks until it has been imported."""
+
+    def start(self, order: RunOrder, on_ended: Callable[[str], None]) -> Handle:
+        """Start a run; ``on_ended(lane)`` is called when the end of a lane has been recorded."""
+
+    def close(self) -> None:
+        """End everything that belongs to the agent."""
+
+
+class Battery:
+    """All cases of all agents. ``result`` blocks for one case and lets the ones planned after it go ahead."""
+
+    def __init__(
+        self,
+        hosts: Mapping[str, Host],
+        *,
+        scenarios: Mapping[str, Scenario],
+        dialects: Mapping[str, Dialect],
+        invariants: Mapping[str, Invariant],
+        scratch: Path,
+        options: Options,
+    ) -> None:
+        self.options = options
+        self._hosts = dict(hosts)
+        self._scenarios = scenarios
+        self._invariants = invariants
+        self._engine = Engine()
+        self._stage = Stage(dialects=dialects, engine=self._engine, scratch=scratch, options=options)
+        self._pool = ThreadPoolExecutor(max_workers=max(1, options.jobs), thread_name_prefix="agentguard-run")
+        self._order: list[Case] = []
+        self._place: dict[Case, int] = {}
+        self._futures: dict[Case, Future[CaseResult]] = {}
+        self._controls: dict[tuple[str, str, str], Future[tuple[Control, Execution]]] = {}
+        self._slots = {name: threading.BoundedSemaphore(max(1, self._overlap(name))) for name in hosts}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def _overlap(self, agent: str) -> int:
+        return min(self.options.jobs, self._hosts[agent].hello().overlap)
+
+    # -- asking for results -----------------------------------------------------------------------
+
+    def plan(self, cases: Sequence[Case]) -> None:
+        """Say in which order results will be asked for, so that they can be worked on ahead of time."""
+        self._order = list(cases)
+        self._place = {case: n for n, case in enumerate(self._order)}
+
+    def result(self, case: Case) -> CaseResult:
+        """What ``case`` came to; blocks until it has run. The next ones in the plan are started as well."""
+        place = self._place.get(case)
+        ahead = self._order[place : place + 2 * self.options.jobs] if place is not None else [case]
+        for other in ahead:
+            self._submit(other)
+        return self._futures[case].result()
+
+    def _submit(self, case: Case) -> None:
+        with self._lock:
+            if case not in self._futures and not self._closed:
+                self._futures[case] = self._pool.submit(self._run, case)
+
+    def close(self) -> None:
+        """Drop what has not started, end every agent, stop the endpoint's thread."""
+        with self._lock:
+            self._closed = True
+        for host in self._hosts.values():
+            host.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._engine.stop()
+
+    # -- one case ---------------------------------------------------------------------------------
+
+    def _run(self, case: Case) -> CaseResult:
+        begun = time.monotonic()
+        control, execution = self._control(case)
+        if control.uncovered:
+            return CaseResult(case=case, uncovered=control.uncovered)
+        if control.problem:
+            verdicts = [_control_verdict(control), *self._invalid(case, f"control failed: {control.problem}")]
+        elif case.scenario.control:
+            verdicts = [_control_verdict(control), *self._judge(case, execution)]
+        else:
+            execution = self._execute(case)
+            verdicts = self._judge(case, execution)
+            execution, verdicts = self._alone(case, execution, verdicts)
+        if not case.scenario.control:
+            verdicts = [v for v in verdicts if v.invariant != "control"]
+        seconds = time.monotonic() - begun
+        result = CaseResult(
+            case=case,
+            checks=tuple(self._check(case, verdict, seconds) for verdict in verdicts),
+            ledger=execution.ledger,
+            seconds=seconds,
+            label=execution.label,
+        )
+        self._stage.keep(case, result, execution)
+        return result
+
+    def _execute(self, case: Case, only: str = "") -> Execution:
+        with self._slots[case.agent]:
+            return self._stage.execute(case, self._hosts[case.agent], only)
+
+    def _control(self, case: Case) -> tuple[Control, Execution]:
+        """The control of this agent, dialect and mode: run once, by whoever needs it first."""
+        modes = ("stream", "block") if case.mode == "both" else (case.mode,)
+        found = [self._control_in(case, mode) for mode in modes]
+        return next((pair for pair in found if pair[0].problem or pair[0].uncovered), found[0])
+
+    def _control_in(self, case: Case, mode: str) -> tuple[Control, Execution]:
+        key = (case.agent, case.dialect, mode)
+        with self._lock:
+            mine = key not in self._controls
+            future = self._controls.setdefault(key, Future())
+        if mine:
+            try:
+                future.set_result(self._run_control(case, mode))
+            except BaseException as problem:
+                future.set_exception(problem)
+        return future.result()
+
+    def _run_control(self, case: Case, mode: str) -> tuple[Control, Execution]:
+        hello = self._hosts[case.agent].hello()
+        if hello.error:
+            return Control(
+                problem=f"agent could not be imported: {hello.error.strip().splitlines()[-1]}"
+            ), Execution()
+        scenario = next((s for s in self._scenarios.values() if s.control), None)
+        if scenario is None:
+            return Control(problem="the battery has no control scenario"), Execution()
+        control_case = Case(case.agent, scenario, case.dialect, mode)
+        execution = self._execute(control_case)
+        return read_control(execution.ledger, case.dialect, mode, plain=hello.plain), execution
+
+    # -- judging ----------------------------------------------------------------------------------
+
+    def _rules(self, case: Case) -> Iterable[Invariant]:
+        return [self._invariants[id] for id in case.scenario.invariants]
+
+    def _judge(self, case: Case, execution: Execution) -> list[Verdict]:
+        if execution.problem:
+            return self._invalid(case, execution.problem)
+        sweep = case.scenario.lanes is not None and not case.scenario.together
+        if not sweep:
+            return [judge(execution.ledger, rule) for rule in self._rules(case)]
+        lanes = execution.ledger.by_lane()
+        return [
+            judge(execution.ledger, rule) if rule.across_lanes else _judge_sweep(rule, lanes)
+            for rule in self._rules(case)
+        ]
+
+    def _alone(
+        self, case: Case, execution: Execution, verdicts: list[Verdict]
+    ) -> tuple[Execution, list[Verdict]]:
+        """For a sweep that broke: repeat the first bad offset alone, so that the story is about one run."""
+        if case.scenario.lanes is None or case.scenario.together:
+            return execution, verdicts
+        bad = next((v for v in verdicts if v.outcome is Outcome.VIOLATED and v.evidence), None)
+        lane = next((e.lane for e in bad.evidence if e.lane), "") if bad is not None else ""
+        if bad is None or not lane:
+            return execution, verdicts
+        alone = self._execute(case, only=lane)
+        again = judge(alone.ledger, self._invariants[bad.invariant])
+        if again.outcome is not Outcome.VIOLATED:
+            whole = execution.ledger.by_lane().get(lane, execution.ledger)
+            return replace(execution, ledger=whole, label=lane), verdicts
+        verdicts = [replace(v, evidence=again.evidence) if v is bad else v for v in verdicts]
+        return replace(alone, label=lane), verdicts
+
+    def _invalid(self, case: Case, reason: str) -> list[Verdict]:
+        return [Verdict(rule.id, Outcome.INVALID, rule.level, reason) for rule in self._rules(case)]
+
+    def _check(self, case: Case, verdict: Verdict, seconds: float) -> Check:
+        return check_of(
+            verdict,
+            seconds=round(seconds, 3),
+            agent=case.agent,
+            surface=case.scenario.surface,
+            scenario=case.scenario.id,
+            dialect=case.dialect,
+            mode=case.mode,
+        )
+
+
+def _control_verdict(control: Control) -> Verdict:
+    from pytest_agentguard._core.verdict import Level
+
+    outcome = Outcome.INVALID if control.problem else Outcome.HELD
+    return Verdict("control", outcome, Level.MUST, control.problem, control.evidence, 1)
+
+
+def _judge_sweep(rule: Invariant, lanes: Mapping[str, Ledger]) -> Verdict:
+    """The worst verdict over the lanes; of several bad ones the first, with how many there are."""
+    verdicts = [judge(ledger, rule) for ledger in lanes.values()]
+    for outcome in (Outcome.INVALID, Outcome.VIOLATED):
+        bad = [(lane, v) for lane, v in zip(lanes, verdicts, strict=True) if v.outcome is outcome]
+        if bad:
+            lane, first = bad[0]
+            summary = f"first at {lane}, {len(bad)} of {len(lanes)}: {first.summary}"
+            return replace(first, summary=summary)
+    held = [v for v in verdicts if v.outcome is Outcome.HELD]
+    return (
+        replace(held[0], occasions=len(held)) if held else Verdict(rule.id, Outcome.NOT_EXERCISED, rule.level)
+    )

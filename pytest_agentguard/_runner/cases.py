@@ -1,0 +1,79 @@
+"""Which runs a battery consists of, and what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_agentguard._core import limits
+from pytest_agentguard._core.ledger import Ledger
+from pytest_agentguard._core.report import Check
+from pytest_agentguard._core.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a battery runs. ``jobs`` runs overlap; the same ``seed`` gives the same ids and nonces."""
+
+    seed: int = 0
+    jobs: int = limits.JOBS
+    strict: bool = False
+    dialects: tuple[str, ...] = ()  # empty: every dialect
+    artifacts: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One agent in one scenario, dialect and mode; equal where agent and name are."""
+
+    agent: str
+    scenario: Scenario
+    dialect: str
+    mode: str
+
+    @property
+    def name(self) -> str:
+        """``scenario[dialect-mode]``, unique within an agent."""
+        return f"{self.scenario.id}[{self.dialect}-{self.mode}]"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Case) and (self.agent, self.name) == (other.agent, other.name)
+
+    def __hash__(self) -> int:
+        return hash((self.agent, self.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """What one case came to. ``uncovered`` says why the agent was not asked at all; then there are no checks."""
+
+    case: Case
+    checks: tuple[Check, ...] = ()
+    uncovered: str = ""
+    ledger: Ledger = field(default_factory=Ledger)
+    seconds: float = 0.0
+    label: str = ""  # of the lane that the story is about, in a sweep
+
+
+def cases_of(
+    agent: str,
+    scenarios: Iterable[Scenario],
+    *,
+    dialects: Sequence[str],
+    modes: Sequence[str],
+    surfaces: Sequence[str],
+    strict: bool,
+) -> list[Case]:
+    """Every case that an agent offers, control first, in the order of the scenarios."""
+    found = []
+    for scenario in scenarios:
+        if scenario.surface not in surfaces or (scenario.strict and not strict):
+            continue
+        for dialect in dialects:
+            if scenario.dialects and dialect not in scenario.dialects:
+                continue
+            for mode in scenario.modes:
+                if mode in modes or (mode == "both" and {"stream", "block"} <= set(modes)):
+                    found.append(Case(agent, scenario, dialect, mode))
+    return found

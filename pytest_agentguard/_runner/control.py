@@ -1,0 +1,96 @@
+"""Reads the control run: the same job with nothing wrong. What fails it proves nothing about faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pytest_agentguard._core.events import (
+    CallOffered,
+    Event,
+    RequestReceived,
+    RunEnded,
+    StreamEnded,
+    ToolStarted,
+)
+from pytest_agentguard._core.ledger import Ledger
+from pytest_agentguard._core.verdict import unsound
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the control run showed: a problem, or that the agent speaks something else, or that all is well."""
+
+    problem: str = ""
+    uncovered: str = ""
+    evidence: tuple[Event, ...] = ()
+
+
+def read_control(ledger: Ledger, dialect: str, mode: str, *, plain: bool) -> Control:
+    """The tool must have run exactly once with the exact arguments, and the final answer must have come back.
+
+    A ``plain`` function says nothing of dialects and modes; where all its requests were in another one, that is not a
+    failure: this dialect or mode is not covered.
+    """
+    requests = ledger.of(RequestReceived, kind="turn")
+    if plain and requests:
+        spoken = {(r.dialect, r.mode) for r in requests}
+        if all(d != dialect for d, _ in spoken):
+            return Control(uncovered=f"the agent speaks {_names(d for d, _ in spoken)}, not {dialect}")
+        if all(m != mode for _, m in spoken):
+            return Control(uncovered=f"the agent asks for {_names(m for _, m in spoken)} replies, not {mode}")
+    reason = unsound(ledger)
+    if reason is not None:
+        return Control(problem=reason[0], evidence=reason[1:])
+    end = ledger.end
+    if not requests:
+        return Control(problem=f"requests=0 expected=2; the run {_ended(end)}", evidence=_some(end))
+    starts = ledger.of(ToolStarted)
+    offered = ledger.first(CallOffered)
+    if len(starts) != 1:
+        return Control(
+            problem=f"tool starts={len(starts)} expected=1; the run {_ended(end)}",
+            evidence=(*requests, *starts, *_some(end)),
+        )
+    if offered is None or not _exact(offered, starts[0]):
+        return Control(
+            problem=f"tool={starts[0].tool} ran with other arguments than offered",
+            evidence=(*_some(offered), starts[0]),
+        )
+    run = ledger.run
+    if end is None or end.how != "returned" or run is None or run.final not in (end.answer or ""):
+        return Control(
+            problem=f"the final answer did not come back; the run {_ended(end)}", evidence=_some(end)
+        )
+    late = [e for e in ledger.of(StreamEnded) if not e.complete]
+    if late:
+        return Control(
+            problem=f"stream={late[0].stream} complete=False in a run with nothing wrong", evidence=(late[0],)
+        )
+    return Control(evidence=(starts[0], end))
+
+
+def _exact(offered: CallOffered, start: ToolStarted) -> bool:
+    wanted = json.loads(offered.arguments)
+    return start.tool == offered.tool and all(
+        start.arguments.get(name) == value for name, value in wanted.items()
+    )
+
+
+def _ended(end: RunEnded | None) -> str:
+    if end is None:
+        return "did not end"
+    if end.how == "returned":
+        return f"returned {(end.answer or '')[:120]!r}"
+    detail = f" {end.error_type}: {(end.error or '')[:300]}" if end.error_type else ""
+    code = f" code={end.code}" if end.code is not None else ""
+    return f"{end.how}{code}{detail}"
+
+
+def _names(values: Iterable[str]) -> str:
+    return ", ".join(sorted({value or "something else" for value in values}))
+
+
+def _some(event: Event | None) -> tuple[Event, ...]:
+    return () if event is None else (event,)
