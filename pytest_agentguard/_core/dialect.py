@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_agentguard._core.turn import Frame, Ids, Turn
@@ -79,7 +79,7 @@ class Dialect:
     done: bytes
     keep_alive: bytes
     content_type: str = "text/event-stream"
-    statuses: Mapping[str, int] = ERROR_STATUS
+    statuses: Mapping[str, int] = field(default_factory=lambda: ERROR_STATUS)
     response_headers: tuple[tuple[str, str], ...] = ()
     samples: Sequence[Sample] = ()
     id: str = ""  # given by the catalogue from the file name

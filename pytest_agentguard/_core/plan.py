@@ -92,6 +92,9 @@ class Delivered:
     whole: tuple[str, ...]
     text: str
     fired: bool
+    arguments: tuple[
+        str, ...
+    ] = ()  # per call in ``begun``: how much of its arguments left, in whole fragments
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ class Plan:
     complete_at: int | None = None
     fault_at: int | None = None
     texts: tuple[tuple[int, str], ...] = field(default=())  # (position, text that has left by then)
+    arguments: tuple[tuple[int, str, str], ...] = ()  # (position, call, arguments that have left by then)
 
     @property
     def last(self) -> int:
@@ -148,9 +152,12 @@ class Plan:
         for position, so_far in self.texts:
             if position <= sent:
                 text = so_far
+        begun = tuple(m.key for m in self.marks if m.what == "begun" and m.at < sent)
+        raw = {key: so_far for position, key, so_far in self.arguments if position <= sent}
         return Delivered(
             complete=self.complete_at is not None and sent >= self.complete_at,
-            begun=tuple(m.key for m in self.marks if m.what == "begun" and m.at < sent),
+            begun=begun,
+            arguments=tuple(raw.get(key, "") for key in begun),
             whole=tuple(m.key for m in passed if m.what == "whole"),
             text=text,
             fired=self.fault_at is None or sent >= self.fault_at,

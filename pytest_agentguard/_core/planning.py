@@ -163,6 +163,7 @@ class _Body:
             complete_at=complete_at,
             fault_at=self._fault_at(stop),
             texts=_texts(turn, marks),
+            arguments=_arguments(turn, marks),
         )
 
     def position(self, where: Where) -> int:
@@ -330,6 +331,17 @@ def _texts(turn: Turn, marks: Iterable[Mark]) -> tuple[tuple[int, str], ...]:
                 so_far += part.fragments[mark.piece[1]]
                 texts.append((mark.at, so_far))
     return tuple(texts)
+
+
+def _arguments(turn: Turn, marks: Iterable[Mark]) -> tuple[tuple[int, str, str], ...]:
+    so_far: dict[str, str] = {}
+    left: list[tuple[int, str, str]] = []
+    for mark in marks:
+        part = turn.parts[mark.piece[0]] if mark.what == "piece" and mark.piece is not None else None
+        if isinstance(part, ToolCall) and mark.piece is not None:
+            so_far[part.key] = so_far.get(part.key, "") + part.fragments[mark.piece[1]]
+            left.append((mark.at, part.key, so_far[part.key]))
+    return tuple(left)
 
 
 def _chunks(split: Split, data: bytes, marks: Iterable[Mark]) -> tuple[int, ...]:
