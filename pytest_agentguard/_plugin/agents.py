@@ -1,4 +1,4 @@
-"""Which agents a session judges: from the command line, from the ini file, from a conftest, or the reference."""
+"""Which agents a session judges: named by option, ini file or conftest, else the reference."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ DEFAULT = "reference"
 def agent_specs(config: pytest.Config) -> tuple[str, ...]:
     """The specs of all agents, in order and without doubles.
 
-    The command line wins over the ini option and the hook, which are added up. Raises ``UsageError`` for a spec that
-    can be seen to be wrong before anything is imported.
+    The command line wins over the ini option and the hook, which are added up. Raises ``UsageError`` for a
+    spec that can be seen to be wrong before anything is imported.
     """
     chosen = config.getoption("agentguard_agent") or [*config.getini("agentguard_agents"), *_hooked(config)]
     specs = tuple(dict.fromkeys(chosen)) or (DEFAULT,)
@@ -51,7 +51,8 @@ def spec_of(value: Any) -> str:
     name = next((n for n, found in vars(module).items() if found is value), "") if module is not None else ""
     if not path or not name:
         raise UsageError(
-            f"pytest_agentguard_agents: {value!r} is not a module-level name; give it as 'module:name' or 'file.py:name'"
+            f"pytest_agentguard_agents: {value!r} is not a module-level name; "
+            "give it as 'module:name' or 'file.py:name'"
         )
     return f"{path}:{name}"
 

@@ -1,4 +1,4 @@
-"""The pytest side of ``pytest --agentguard``: a collector, its items, and the reports of the whole session."""
+"""The pytest side of ``pytest --agentguard``: a collector, its items, the reports of the session."""
 
 from __future__ import annotations
 
@@ -184,10 +184,20 @@ class BatteryPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Tell the battery the order, so that it can work ahead; a worker of pytest-xdist learns it item by item."""
+        """Tell the battery the order, so that it can work ahead; a worker of xdist learns it bit by bit."""
         cases = [item.case for item in session.items if isinstance(item, BatteryItem)]
         if cases and not self.is_worker and not session.config.option.collectonly:
             self.battery.plan(cases)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """In a worker of pytest-xdist, work ahead on what this worker has been handed so far."""
+        if self.is_worker:
+            ahead = [item, *([nextitem] if nextitem is not None else []), *_queued(item.session)]
+            self.battery.plan([i.case for i in dict.fromkeys(ahead) if isinstance(i, BatteryItem)])
+        return (yield)
 
     def story(self, result: CaseResult) -> str:
         """The text of a failed case: one story for each check that fails."""
@@ -303,3 +313,12 @@ class BatteryPlugin:
             verbose=self.config.get_verbosity() > 0,
         ):
             terminalreporter.line(line)
+
+
+def _queued(session: pytest.Session) -> list[pytest.Item]:
+    """The items that wait in the queue of a worker of pytest-xdist, as far as it can be seen: none is fine."""
+    for plugin in session.config.pluginmanager.get_plugins():
+        queue = getattr(getattr(plugin, "torun", None), "_items", None)
+        if queue is not None:
+            return [session.items[n] for n in tuple(queue) if isinstance(n, int) and n < len(session.items)]
+    return []
