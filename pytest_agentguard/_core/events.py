@@ -233,9 +233,7 @@ class StreamEnded(Event):
     fired: bool = True
     begun: tuple[str, ...] = ()  # calls of which at least one byte left
     whole: tuple[str, ...] = ()  # calls whose arguments left to the last byte
-    arguments_sent: tuple[
-        str, ...
-    ] = ()  # per call in ``begun``: what left of its arguments, in whole fragments
+    arguments_sent: tuple[str, ...] = ()  # per call in ``begun``: what left, in whole fragments
     text_sent: str = ""  # the reply's text as far as it left
     gap: float = 0.0  # longest silence between two sends, s (a report, never a verdict)
 

@@ -92,9 +92,7 @@ class Delivered:
     whole: tuple[str, ...]
     text: str
     fired: bool
-    arguments: tuple[
-        str, ...
-    ] = ()  # per call in ``begun``: how much of its arguments left, in whole fragments
+    arguments: tuple[str, ...] = ()  # per call in ``begun``: what left, in whole fragments
 
 
 @dataclass(frozen=True, slots=True)
