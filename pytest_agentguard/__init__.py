@@ -13,6 +13,7 @@ _HOME = {
     "Dialect": "dialect", "Finish": "dialect", "RequestView": "dialect", "Sample": "dialect",
     "ERROR_STATUS": "dialect",
     "AgentguardError": "errors", "LimitReached": "errors", "ProtocolError": "errors", "UsageError": "errors",
+    "Fault": "fault", "Seen": "fault",
     "Ledger": "ledger",
     "End": "plan", "Plan": "plan",
     "Reply": "reply", "Where": "reply", "at_byte": "reply", "after_event": "reply",
@@ -87,6 +88,12 @@ if TYPE_CHECKING:
     )
     from pytest_agentguard._core.errors import (
         UsageError as UsageError,
+    )
+    from pytest_agentguard._core.fault import (
+        Fault as Fault,
+    )
+    from pytest_agentguard._core.fault import (
+        Seen as Seen,
     )
     from pytest_agentguard._core.ledger import Ledger as Ledger
     from pytest_agentguard._core.plan import End as End

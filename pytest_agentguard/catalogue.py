@@ -13,6 +13,7 @@ from typing import TypeVar
 from pytest_agentguard._core.contracts import Adapter
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.errors import AgentguardError, UsageError, unknown_name
+from pytest_agentguard._core.fault import Fault
 from pytest_agentguard._core.scenario import Scenario
 from pytest_agentguard._core.verdict import Invariant
 
@@ -42,6 +43,17 @@ def dialects() -> Mapping[str, Dialect]:
         id = name.replace("_", "-")
         dialect: Dialect = _constant(module, "DIALECT", Dialect)
         found[id] = replace(dialect, id=id, summary=_first_line(module))
+    return found
+
+
+@cache
+def faults() -> Mapping[str, Fault]:
+    """Every fault by id."""
+    found: dict[str, Fault] = {}
+    for name in _names(f"{_PACKAGE}.faults"):
+        module = importlib.import_module(f"{_PACKAGE}.faults.{name}")
+        id = name.replace("_", "-")
+        found[id] = replace(_constant(module, "FAULT", Fault), id=id, summary=_first_line(module))
     return found
 
 
@@ -84,6 +96,13 @@ def dialect(id: str) -> Dialect:
     if id not in dialects():
         raise unknown_name("dialect", id, dialects())
     return dialects()[id]
+
+
+def fault(id: str) -> Fault:
+    """A fault by id. Raises ``UsageError`` with the nearest id where there is none."""
+    if id not in faults():
+        raise unknown_name("fault", id, faults())
+    return faults()[id]
 
 
 def _names(package: str) -> Iterator[str]:

@@ -112,7 +112,8 @@ class Adapter:
 
     ``run(job)`` is a plain or an async function; it returns the answer (or a ``RunEnd``) or raises. ``backend`` runs an
     async one on ``asyncio`` or ``trio``. ``dialects`` and ``modes`` are what it offers; ``declared`` limits that it keeps
-    by itself, where a job sets none. ``cancel`` stops a synchronous run. ``start``/``stop`` surround each run.
+    by itself, where a job sets none. ``cancel`` stops a synchronous run. ``prepare`` is called once where the agent is
+    loaded, before any run (imports, warm clients); ``start``/``stop`` surround each run.
     ``overlap`` is how many runs may go on at a time; ``distributions`` are the packages whose versions the report names.
     """
 
@@ -123,6 +124,7 @@ class Adapter:
     declared: Limits = Limits()
     backend: str = "asyncio"
     cancel: Callable[[], Any] | None = None
+    prepare: Callable[[], Any] | None = None
     start: Callable[[], Any] | None = None
     stop: Callable[[], Any] | None = None
     overlap: int = _limits.JOBS

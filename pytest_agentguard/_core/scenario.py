@@ -50,8 +50,8 @@ class Scenario:
     """One case of the battery.
 
     ``script(setup)`` gives the replies in order. ``invariants`` are the ids of the rules that it gives occasion to.
-    ``dialects``/``modes`` restrict it; a mode ``both`` means that its variants cover both. ``variants`` run the job once
-    per variant, each in a process of its own, into one ledger with a lane per variant; their script is
+    ``dialects``/``modes`` restrict it, ``without`` takes out pairs of the two in which it cannot happen; a mode ``both``
+    means that its variants cover both. ``variants`` run the job once per variant, each in a process of its own, into one ledger with a lane per variant; their script is
     ``vary(setup, variant)``. ``lanes(setup)`` runs many jobs side by side in one process (sweeps). ``strict`` scenarios run
     under ``--agentguard-strict`` only. ``control`` marks the job with nothing wrong that all others depend on.
     ``watch`` is the observation window, ``seconds`` the hard deadline, both in seconds.
@@ -71,6 +71,7 @@ class Scenario:
     surface: str = "chat"
     dialects: tuple[str, ...] = ()
     modes: tuple[str, ...] = ("stream", "block")
+    without: tuple[tuple[str, str], ...] = ()
     strict: bool = False
     control: bool = False
     memory: bool = False
@@ -78,3 +79,9 @@ class Scenario:
     seconds: float = _limits.RUN_SECONDS
     requirements: tuple[str, ...] = ()
     hint: str = ""  # one sentence for the story: why this is wrong here
+
+    def covers(self, dialect: str, mode: str) -> bool:
+        """Whether the scenario exists in this dialect and mode."""
+        if self.dialects and dialect not in self.dialects:
+            return False
+        return mode in self.modes and (dialect, mode) not in self.without
