@@ -42,11 +42,15 @@ class RequestView:
     call_ids: tuple[str, ...] = ()  # of calls in the transcript
     result_ids: tuple[str, ...] = ()  # of results in the transcript
     problem: str = ""  # why a real provider would reject the transcript; empty: it would not
+    unsupported: bytes = b""  # body of a 400 for a valid request for something that no endpoint here offers
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A turn and the exact bytes or events that the provider's documentation gives for it."""
+    """A turn and the exact JSON events that the provider's documentation gives for it (a body is one event).
+
+    They hold for ids whose ``response()`` is ``"1"``; a marker that is not JSON is given as its text.
+    """
 
     turn: Turn
     mode: str
@@ -63,7 +67,8 @@ class Dialect:
     ``read(path, body)`` the view of a request; ``error_body(status, kind, message)`` and ``error_event(kind, message)``
     the provider's errors; ``statuses`` overrides ``ERROR_STATUS``. ``done`` is the completion marker alone,
     ``keep_alive`` one keep-alive that every client of the dialect must bear, ``models(names)`` the answer to a
-    model-list request, ``response_headers`` what every response carries.
+    model-list request, ``response_headers`` what every response carries. ``call_prefix`` is what the ids of calls start
+    with where the reply does not name them.
     """
 
     paths: tuple[str, ...]
@@ -81,6 +86,7 @@ class Dialect:
     content_type: str = "text/event-stream"
     statuses: Mapping[str, int] = field(default_factory=lambda: ERROR_STATUS)
     response_headers: tuple[tuple[str, str], ...] = ()
+    call_prefix: str = ""
     samples: Sequence[Sample] = ()
     id: str = ""  # given by the catalogue from the file name
     summary: str = ""

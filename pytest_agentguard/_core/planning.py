@@ -36,7 +36,7 @@ def plan(reply: Reply, setting: Setting) -> Plan:
     if reply.http is not None:
         return _http(reply, setting)
     turn, nonces = _with_nonces(reply.turn, setting.ids)
-    turn = replace(turn, parts=tuple(_with_id(part, setting.ids) for part in turn.parts))
+    turn = replace(turn, parts=tuple(_with_id(part, setting) for part in turn.parts))
     frames = setting.dialect.encode(turn, setting.mode, setting.ids)
     body = _Body(frames, reply, setting)
     return body.plan(turn, nonces)
@@ -68,8 +68,10 @@ def _refit(text: str, fragments: Sequence[str]) -> tuple[str, ...]:
     return tuple(fitted)
 
 
-def _with_id(part: Text | ToolCall, ids: Ids) -> Text | ToolCall:
-    return replace(part, id=ids.call()) if isinstance(part, ToolCall) and part.id == "" else part
+def _with_id(part: Text | ToolCall, setting: Setting) -> Text | ToolCall:
+    if isinstance(part, ToolCall) and part.id == "":
+        return replace(part, id=setting.dialect.call_prefix + setting.ids.call())
+    return part
 
 
 # -- whole answers that are not a turn ----------------------------------------------------------------

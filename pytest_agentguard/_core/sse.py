@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import LimitReached
+
+_LINE_END = re.compile("\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +26,14 @@ class ServerSentEvent:
 
 
 def encode_event(data: str | dict[str, Any], event: str = "") -> bytes:
-    """One event as bytes; a dict becomes compact JSON, text with line ends becomes several data lines."""
+    """One event as bytes; a dict becomes compact JSON, text with line ends becomes several data lines.
+
+    A lone surrogate, which UTF-8 lacks, is written as its JSON escape.
+    """
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     head = f"event: {event}\n" if event else ""
-    lines = "".join(f"data: {line}\n" for line in text.split("\n"))
-    return f"{head}{lines}\n".encode()
+    lines = "".join(f"data: {line}\n" for line in _LINE_END.split(text))
+    return f"{head}{lines}\n".encode("utf-8", "backslashreplace")
 
 
 class Decoder:
