@@ -45,92 +45,75 @@ FINISHES = {
 def encode(turn: Turn, mode: str, ids: Ids) -> tuple[Frame, ...]:
     """The frames of a turn: one per event of a stream, or the pieces of one JSON body."""
     name = f"chatcmpl-{ids.response()}"
-    wire = tuple(ids.call() if call.id == "" else call.id for call in turn.calls)
+    wire = {
+        n: ids.call() if c.id == "" else c.id for n, c in enumerate(turn.parts) if isinstance(c, ToolCall)
+    }
     return tuple(_body(turn, name, wire) if mode == "block" else _stream(turn, name, wire))
 
 
-def _stream(turn: Turn, name: str, wire: Sequence[str | None]) -> Iterator[Frame]:
-    opening = _opening(turn)
-    first = {
-        "role": "assistant",
-        "content": _fragment(turn, opening) if opening else "" if not turn.calls else None,
-    }
-    yield Frame(_chunk(turn, name, first), piece=opening)
-    headed: set[int] = set()
-    pieces = [piece for piece in turn.pieces() if piece != opening]
+def _stream(turn: Turn, name: str, wire: Mapping[int, str | None]) -> Iterator[Frame]:
+    opening, content = _opening(turn)
+    yield Frame(_chunk(turn, name, {"role": "assistant", "content": content}), piece=opening)
+    for n, part in enumerate(turn.parts):
+        if isinstance(part, ToolCall):
+            yield _header(turn, name, n, wire[n])
+        if isinstance(part, Text) or not turn.interleaved:
+            pieces = [(n, k) for k in range(len(part.fragments)) if (n, k) != opening]
+            yield from (_piece(turn, name, *piece) for piece in pieces if not _in_header(part))
     if turn.interleaved:
-        yield from _headers(turn, name, wire, headed, range(len(turn.parts)))
-    together = _together(turn, pieces)
-    for part, fragment in pieces[: len(pieces) - len(together)]:
-        if isinstance(turn.parts[part], ToolCall):
-            yield from _headers(turn, name, wire, headed, (part,))
-        if not _in_header(turn, part):
-            yield _piece(turn, name, part, fragment)
-    if together:
-        yield from _shared(turn, name, together)
-    yield from _headers(turn, name, wire, headed, range(len(turn.parts)))
+        yield from _alternating(turn, name)
     yield from _closing(turn, name)
 
 
-def _opening(turn: Turn) -> tuple[int, int] | None:
-    """The fragment that comes with the role: the first text of a turn that goes on to a call."""
-    starts = turn.calls and isinstance(turn.parts[0], Text) and turn.parts[0].fragments
-    return (0, 0) if starts else None
+def _opening(turn: Turn) -> tuple[tuple[int, int] | None, str | None]:
+    """What comes with the role: the first text of a turn that goes on to a call, else none of it."""
+    if not turn.calls:
+        return None, ""
+    first = turn.parts[0]
+    return ((0, 0), first.fragments[0]) if isinstance(first, Text) and first.fragments else (None, None)
 
 
-def _together(turn: Turn, pieces: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """The last fragments of interleaved calls, which share one chunk."""
-    if not turn.interleaved:
-        return ()
-    calls = [p for p in pieces if isinstance(turn.parts[p[0]], ToolCall) and not _in_header(turn, p[0])]
-    last = max((fragment for _, fragment in calls), default=0)
-    shared = [piece for piece in calls if piece[1] == last]
-    return shared if len(shared) > 1 and pieces[-len(shared) :] == shared else ()
+def _header(turn: Turn, name: str, n: int, id: str | None) -> Frame:
+    """The chunk that opens a call; arguments in one piece come with it."""
+    call = turn.parts[n]
+    assert isinstance(call, ToolCall)
+    keys, whole = (call.key,), _in_header(call)
+    opened = _call(call, id, call.arguments if whole else "")
+    data = _chunk(turn, name, {"tool_calls": [{"index": _index(turn, n), **opened}]})
+    piece = (n, 0) if whole and call.fragments else None
+    return Frame(data, begins=keys, wholes=keys if whole else (), piece=piece)
 
 
-def _in_header(turn: Turn, part: int) -> bool:
-    """Whether the arguments of this call come with its id and name, for they are in one piece."""
-    return isinstance(turn.parts[part], ToolCall) and len(turn.parts[part].fragments) <= 1
+def _in_header(part: Text | ToolCall) -> bool:
+    return isinstance(part, ToolCall) and len(part.fragments) <= 1
 
 
-def _headers(
-    turn: Turn, name: str, wire: Sequence[str | None], headed: set[int], parts: Sequence[int]
-) -> Iterator[Frame]:
-    """The chunk that opens each call of ``parts`` that has none yet."""
-    for n in parts:
-        call = turn.parts[n]
-        if n in headed or not isinstance(call, ToolCall):
-            continue
-        headed.add(n)
-        whole = _in_header(turn, n)
-        opened = _call(call, wire[_order(turn, n)], call.arguments if whole else "")
-        delta = {"tool_calls": [{"index": _index(turn, n), **opened}]}
-        keys = (call.key,)
-        piece = (n, 0) if whole and call.fragments else None
-        yield Frame(_chunk(turn, name, delta), begins=keys, wholes=keys if whole else (), piece=piece)
-
-
-def _piece(turn: Turn, name: str, n: int, fragment: int) -> Frame:
+def _piece(turn: Turn, name: str, n: int, k: int) -> Frame:
     """The chunk with one fragment."""
     part = turn.parts[n]
     if isinstance(part, Text):
-        return Frame(_chunk(turn, name, {"content": part.fragments[fragment]}), piece=(n, fragment))
-    delta = {"tool_calls": [_more(turn, n, fragment)]}
-    return Frame(_chunk(turn, name, delta), wholes=_wholes(part, fragment), piece=(n, fragment))
+        return Frame(_chunk(turn, name, {"content": part.fragments[k]}), piece=(n, k))
+    data = _chunk(turn, name, {"tool_calls": [_more(turn, n, k)]})
+    return Frame(data, wholes=_wholes(part, k), piece=(n, k))
+
+
+def _alternating(turn: Turn, name: str) -> Iterator[Frame]:
+    """The fragments of interleaved calls; the last ones share a chunk."""
+    calls = [n for n, part in enumerate(turn.parts) if isinstance(part, ToolCall) and not _in_header(part)]
+    pieces = [(n, k) for n, k in turn.pieces() if n in calls]
+    last = max((k for _, k in pieces), default=0)
+    yield from (_piece(turn, name, n, k) for n, k in pieces if k < last)
+    yield from _shared(turn, name, [(n, k) for n, k in pieces if k == last])
 
 
 def _shared(turn: Turn, name: str, pieces: Sequence[tuple[int, int]]) -> Iterator[Frame]:
     """One chunk with a fragment of several calls, cut into a frame per fragment."""
     data = _chunk(turn, name, {"tool_calls": [_more(turn, *piece) for piece in pieces]})
-    for n, fragment in pieces:
-        part = turn.parts[n]
-        assert isinstance(part, ToolCall)
-        size = len(data)
-        if (n, fragment) != pieces[-1]:
-            entry = _json(_more(turn, n, fragment))
-            size = data.index(entry) + len(entry)
-        last = size == len(data)
-        yield Frame(data[:size], wholes=_wholes(part, fragment), piece=(n, fragment), event=last)
+    for n, k in pieces:
+        last = (n, k) == pieces[-1]
+        entry = _json(_more(turn, n, k))
+        size = len(data) if last else data.index(entry) + len(entry)
+        yield Frame(data[:size], wholes=_wholes(turn.parts[n], k), piece=(n, k), event=last)
         data = data[size:]
 
 
@@ -162,29 +145,20 @@ def _call(call: ToolCall, id: str | None, arguments: str) -> dict[str, Any]:
     return {**named, "type": "function", "function": {"name": call.tool, "arguments": arguments}}
 
 
-def _fragment(turn: Turn, piece: tuple[int, int]) -> str:
-    return turn.parts[piece[0]].fragments[piece[1]]
-
-
 def _wholes(part: Text | ToolCall, fragment: int) -> tuple[str, ...]:
     return (part.key,) if isinstance(part, ToolCall) and fragment == len(part.fragments) - 1 else ()
 
 
-def _order(turn: Turn, n: int) -> int:
-    """Which call of the turn part ``n`` is, from 0."""
-    return sum(isinstance(part, ToolCall) for part in turn.parts[:n])
-
-
 def _index(turn: Turn, n: int) -> int:
     """The wire index of the call that is part ``n``."""
-    order = _order(turn, n)
+    order = sum(isinstance(part, ToolCall) for part in turn.parts[:n])
     return turn.indices[order] if order < len(turn.indices) else order
 
 
 # -- whole bodies -----------------------------------------------------------------------------------
 
 
-def _body(turn: Turn, name: str, wire: Sequence[str | None]) -> Iterator[Frame]:
+def _body(turn: Turn, name: str, wire: Mapping[int, str | None]) -> Iterator[Frame]:
     """The pieces of a body; text comes before the calls, arguments are text inside a JSON string."""
     head = _json({**_envelope(name, "chat.completion"), "choices": []})[:-2]
     head += b'{"index":0,"message":{"role":"assistant","content":'
@@ -194,13 +168,13 @@ def _body(turn: Turn, name: str, wire: Sequence[str | None]) -> Iterator[Frame]:
     yield Frame(head + (b'"' if quoted else b"null"), event=False)
     for n in texts:
         yield from (
-            Frame(_inner(f), piece=(n, k), event=False) for k, f in enumerate(turn.parts[n].fragments)
+            Frame(_json(f)[1:-1], piece=(n, k), event=False) for k, f in enumerate(turn.parts[n].fragments)
         )
     after = (b'"' if quoted else b"") + b',"refusal":' + _json(_REFUSAL if turn.finish == "refusal" else None)
     for order, n in enumerate(calls):
         part = turn.parts[n]
         assert isinstance(part, ToolCall)
-        opened = _json(_call(part, wire[order], ""))[: -len('"}}')]
+        opened = _json(_call(part, wire[n], ""))[: -len('"}}')]
         begin = after + (b',"tool_calls":[' if order == 0 else b",") + opened
         yield from _arguments(n, part, begin)
         after = b'"}}'
@@ -215,17 +189,12 @@ def _arguments(n: int, call: ToolCall, begin: bytes) -> Iterator[Frame]:
     keys = (call.key,)
     yield Frame(begin, begins=keys, wholes=() if call.fragments else keys, event=False)
     for k, fragment in enumerate(call.fragments):
-        yield Frame(_inner(fragment), wholes=_wholes(call, k), piece=(n, k), event=False)
+        yield Frame(_json(fragment)[1:-1], wholes=_wholes(call, k), piece=(n, k), event=False)
 
 
 def _json(value: Any) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace")  # a lone surrogate as its JSON escape
-
-
-def _inner(text: str) -> bytes:
-    """The inside of a JSON string."""
-    return _json(text)[1:-1]
 
 
 # -- requests ---------------------------------------------------------------------------------------
