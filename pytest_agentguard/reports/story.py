@@ -1,0 +1,147 @@
+"""The story of one violated or invalid check: what was offered, delivered, done and claimed, and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pytest_agentguard._core import limits
+from pytest_agentguard._core.ledger import Ledger
+from pytest_agentguard._core.report import Check
+from pytest_agentguard._core.verdict import Outcome, Verdict
+from pytest_agentguard.reports.event_lines import event_line, event_lines, render_ledger
+from pytest_agentguard.reports.text import clipped, columns, command, cut, safe, sign, wrapped
+from pytest_agentguard.reports.told import Telling, stream_of
+
+__all__ = ["event_line", "render", "render_finding", "render_ledger"]
+
+_INDENT = " " * 11
+_HIDE = {
+    "invocation",
+    "call",
+    "begun",
+    "whole",
+    "arguments_sent",
+    "text_sent",
+    "planned",
+    "planned_end",
+    "lane",
+}
+_SHOW = {"StreamEnded": {"end": "clean"}}
+_PROVES_NOTHING = "a run whose control or fault did not work proves nothing"
+EVIDENCE_SHOWN = 12  # evidence lines of one story, then only how many more
+
+
+def render(
+    *,
+    agent: str,
+    scenario: str,
+    dialect: str,
+    mode: str,
+    check: Check,
+    ledger: Ledger,
+    hint: str = "",
+    label: str = "",
+    rerun: str = "",
+    width: int = 100,
+    unicode: bool = True,
+) -> str:
+    """The story of a check that fails.
+
+    ``hint`` says in one sentence why this is wrong; ``label`` names the lane of a sweep that broke first; ``rerun`` is
+    the command that runs this case again, broken over lines only where a shell allows it.
+    """
+    invalid = check.outcome == Outcome.INVALID
+    lane = next((str(e["lane"]) for e in check.evidence if e.get("lane")), "")
+    own = ledger.by_lane().get(lane, ledger) if lane else ledger
+    streams = [str(e["stream"]) for e in check.evidence if e.get("stream")]
+    telling = Telling(own, stream_of(own, streams), unicode)
+    rows = [("invalid", check.summary)] if invalid else []
+    rows += [(name, text) for name, text in _told(telling) if text]
+    rows += [("sweep", _first_offset(label or lane, ledger))] if label else []
+    rows += [] if invalid else [("finding", check.summary)]
+    rows.append(("why", _PROVES_NOTHING if invalid else hint))
+    level = "invalid" if invalid else check.level
+    lines = [_title((agent, check.invariant, f"{dialect}, {mode}", level), width, unicode)]
+    lines += [line for name, text in rows if text for line in _row(name, text, width, unicode)]
+    lines += _evidence(check.evidence, set(streams), width, unicode)
+    if rerun:
+        again = command(safe(rerun, unicode), width, _INDENT)
+        lines += [f"{'rerun':<11}{again[0]}", *again[1:]]
+    return "\n".join(lines)
+
+
+def render_finding(
+    verdict: Verdict,
+    ledger: Ledger,
+    *,
+    occasion: str = "",
+    rerun: str = "",
+    width: int = 100,
+    unicode: bool = True,
+) -> str:
+    """What one rule says about the ledger of a test: facts, evidence in order, how to run it again.
+
+    ``occasion`` says in words what the rule needs to be exercised.
+    """
+    lines = [f"{verdict.invariant} {verdict.outcome}"]
+    lines += [safe(f"  {fact}", unicode) for fact in _facts(verdict, ledger, occasion)]
+    shown = verdict.evidence[:EVIDENCE_SHOWN]
+    lines += [f"  {event_line(event, width - 2, unicode=unicode)}" for event in shown]
+    lines += [sign(f"    … {more} more", unicode)] * bool(more := len(verdict.evidence) - len(shown))
+    lines = [clipped(line, width, unicode) for line in lines]
+    if rerun:
+        again = command(safe(rerun, unicode), width, " " * 9)
+        lines += [f"  rerun: {again[0]}", *again[1:]]
+    return "\n".join(lines)
+
+
+def _facts(verdict: Verdict, ledger: Ledger, occasion: str) -> Iterator[str]:
+    if verdict.outcome is Outcome.NOT_EXERCISED:
+        yield f"occasion missing: {occasion}" if occasion else "occasion missing"
+        kinds = [type(event).__name__ for event in ledger]
+        seen = " ".join(f"{kind}={kinds.count(kind)}" for kind in dict.fromkeys(kinds))
+        yield f"seen: {seen or 'nothing'}"
+    elif verdict.outcome is Outcome.HELD:
+        yield f"occasions={verdict.occasions}"
+    elif verdict.summary:
+        yield verdict.summary
+
+
+def _told(telling: Telling) -> Iterable[tuple[str, str]]:
+    if telling.stream:
+        yield "offered", telling.offered()
+        yield "delivered", telling.delivered()
+    if len(telling.ledger):
+        yield "done", telling.done()
+    yield "claimed", telling.claimed()
+    yield "stderr", telling.last_words()
+
+
+def _first_offset(label: str, ledger: Ledger) -> str:
+    tried = len(ledger.lanes)
+    return f"first offset that breaks: {label}" + (f", {tried} tried" if tried > 1 else "")
+
+
+def _title(parts: Iterable[str], width: int, unicode: bool) -> str:
+    name = safe(sign(" · ", unicode).join(parts), unicode)
+    return f"____ {clipped(name, width - 10, unicode)} ____"
+
+
+def _row(name: str, text: str, width: int, unicode: bool) -> list[str]:
+    """A row that is wrapped where it is prose; no word of it is lost, no line of it is wider than ``width``."""
+    text = safe(cut(text, 4 * limits.TEXT_SHOWN, unicode), unicode)
+    head = f"{name:<11}"
+    if columns(text) + len(head) <= width:
+        return [head + text]
+    lines = wrapped(text, width, _INDENT)
+    return [clipped(line, width, unicode) for line in [head + lines[0], *lines[1:]]]
+
+
+def _evidence(
+    evidence: tuple[dict[str, Any], ...], streams: set[str], width: int, unicode: bool
+) -> list[str]:
+    hide = _HIDE | ({"stream"} if len(streams) == 1 else set())
+    lines = event_lines(evidence[:EVIDENCE_SHOWN], width, unicode=unicode, hide=hide, show=_SHOW)
+    more = len(evidence) - EVIDENCE_SHOWN
+    return [*lines, sign(f"  … {more} more", unicode)] if more > 0 else lines
