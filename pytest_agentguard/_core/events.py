@@ -160,14 +160,16 @@ class ReplyStarted(Event):
     text: str = ""  # the text that the whole reply offers
     finish: str = ""  # neutral finish reason of the whole reply
     fault: str = ""  # id of the kind of fault, empty for a healthy reply
+    paused: float = 0.0  # planned silence within the reply, all pauses together, s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOffered(Event):
     """The reply offers a tool call; recorded before its first byte leaves.
 
-    ``arguments`` is the raw text of the whole planned call; ``problem`` names what is wrong with it on purpose:
-    empty, ``broken`` (not a JSON object), ``invalid`` (violates the schema), ``extra`` (unknown extra member).
+    ``arguments`` is the raw text of the whole planned call; ``problem`` names what is wrong with it on
+    purpose: empty, ``broken`` (not a JSON object), ``invalid`` (violates the schema), ``extra`` (unknown
+    extra member).
     """
 
     stream: str
@@ -259,8 +261,8 @@ class CeilingReached(Event):
 class ToolStarted(Event):
     """A tool spy was really called; recorded before its effect.
 
-    The spy sees only arguments. ``stream`` and ``call`` are filled in by the ledger, which joins the start to the
-    call that was offered; they are empty where nothing fits.
+    The spy sees only arguments. ``stream`` and ``call`` are filled in by the ledger, which joins the start to
+    the call that was offered; they are empty where nothing fits.
     """
 
     tool: str

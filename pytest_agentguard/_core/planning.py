@@ -9,7 +9,7 @@ from typing import Any
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._core.events import CallOffered, ErrorSent, ReplyStarted, StreamCompleted, Witness
-from pytest_agentguard._core.plan import Hold, Mark, Move, Note, Plan, Repeat
+from pytest_agentguard._core.plan import Hold, Mark, Move, Note, Pause, Plan, Repeat
 from pytest_agentguard._core.reply import BEFORE_FINISH, NONCE, Flood, Insert, Reply, Split, Where
 from pytest_agentguard._core.turn import Frame, Ids, Text, ToolCall, Turn
 
@@ -35,7 +35,8 @@ def plan(reply: Reply, setting: Setting) -> Plan:
     """The plan of ``reply`` in this dialect and mode."""
     if reply.http is not None:
         return _http(reply, setting)
-    turn, nonces = _with_nonces(reply.turn, setting.ids)
+    turn = replace(reply.turn, parts=tuple(_named(part, setting.stream) for part in reply.turn.parts))
+    turn, nonces = _with_nonces(turn, setting.ids)
     turn = replace(turn, parts=tuple(_with_id(part, setting) for part in turn.parts))
     frames = setting.dialect.encode(turn, setting.mode, setting.ids)
     body = _Body(frames, reply, setting)
@@ -43,6 +44,11 @@ def plan(reply: Reply, setting: Setting) -> Plan:
 
 
 # -- the turn ---------------------------------------------------------------------------------------
+
+
+def _named(part: Text | ToolCall, stream: str) -> Text | ToolCall:
+    """A call under its full name, so that marks, receipts and offers say the same: ``s1.c1``."""
+    return replace(part, key=f"{stream}.{part.key}") if isinstance(part, ToolCall) else part
 
 
 def _with_nonces(turn: Turn, ids: Ids) -> tuple[Turn, dict[str, str]]:
@@ -266,7 +272,7 @@ class _Body:
         for call in turn.calls:
             fields: dict[str, Any] = {
                 "stream": setting.stream,
-                "call": f"{setting.stream}.{call.key}",
+                "call": call.key,
                 "tool": call.tool,
                 "arguments": call.arguments,
                 "nonce": nonces.get(call.key, ""),
@@ -371,6 +377,7 @@ def _started(reply: Reply, setting: Setting, status: int, content_type: str, tur
         "text": turn.text,
         "finish": turn.finish if reply.http is None else "",
         "fault": reply.fault,
+        "paused": sum(move.seconds for _, move in reply.moves if isinstance(move, Pause)),
     }
     return -1, _note(ReplyStarted, setting, fields)
 
