@@ -24,6 +24,7 @@ RUN_MEMORY_BYTES = 2 * 1024 * 1024 * 1024  # address space growth that ends a ru
 OUTPUT_BYTES = 256 * 1024  # what is kept of a run's stdout and stderr, each
 TEXT_SHOWN = 300  # characters of a body or prompt that a report shows
 EVENTS_SHOWN = 400  # facts of a ledger that a story shows, then only their number
+REPORT_TEXT = 4096  # characters of one text in the evidence of the JSON report
 JOBS = 32  # independent runs at a time
 MEMORY_GROWTH_BYTES = 24 * 1024 * 1024  # growth between n and 8 n that a bounded agent stays below
 CLIENT_BACKLOG = 1024  # connects that wait to be accepted by one listener

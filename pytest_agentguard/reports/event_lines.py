@@ -15,7 +15,7 @@ from pytest_agentguard.reports.text import clipped, columns, cut, safe, shown, s
 _FIRST: Mapping[str, tuple[str, ...]] = {
     "RunStarted": ("agent", "scenario", "dialect", "mode", "final", "limits"),
     "RunEnded": ("how", "answer", "error_type", "error", "code"),
-    "RequestReceived": ("request", "turn", "kind", "path", "dialect", "mode", "credentials", "body_bytes"),
+    "RequestReceived": ("request", "turn", "kind", "credentials", "mode", "path", "dialect", "body_bytes"),
     "ReplyStarted": ("stream", "request", "label", "status"),
     "CallOffered": ("call", "tool", "stream", "arguments"),
     "StreamEnded": ("stream", "complete", "end", "planned_end", "sent", "planned"),
@@ -26,9 +26,9 @@ _FIRST: Mapping[str, tuple[str, ...]] = {
 _HIDDEN = {"seq", "t", "witness", "event", "headers", "gap", "tools"}
 """Never shown: numbers that have a place of their own, clocks, and what is too long to help."""
 
-_LEAST = (2, 10, 12)  # columns of number, witness and kind in ``event_line``
+LEAST = (2, 10, 12)  # columns of number, witness and kind in ``event_line``
 
-_LEAST_VALUE = 28  # columns that a cut value needs to say anything
+_VALUE = 28  # columns that a cut value needs to say anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Fact:
 
 def event_line(event: Event | Mapping[str, Any], width: int = 100, *, unicode: bool = True) -> str:
     """One fact; fields at their default are left out, long values are cut and say how long they were."""
-    return _line(_fact(event, unicode), _LEAST, width, unicode)
+    return _line(_fact(event, unicode), LEAST, width, unicode)
 
 
 def event_lines(
@@ -57,7 +57,7 @@ def event_lines(
 ) -> list[str]:
     """Facts below each other, as narrow as they are.
 
-    ``hide`` names fields to leave out, ``show`` gives by kind the fields that are shown even at their default.
+    ``hide`` names fields to leave out, ``show`` gives by kind the fields shown even at their default.
     """
     facts = [_fact(event, unicode, hide, show or {}) for event in events]
     if not facts:
@@ -76,7 +76,7 @@ def render_ledger(
     """Every fact of a ledger, one per line; beyond ``limit_events`` only how many there were."""
     events = list(ledger)
     lines = [f"ledger events={len(events)}"]
-    lines += event_lines(events[:limit_events], width, unicode=unicode, least=_LEAST)
+    lines += event_lines(events[:limit_events], width, unicode=unicode, least=LEAST)
     if len(events) > limit_events:
         lines.append(sign(f"  … {len(events) - limit_events} more events", unicode))
     return "\n".join(lines)
@@ -127,7 +127,7 @@ def _line(fact: _Fact, heads: tuple[int, int, int], width: int, unicode: bool) -
     for n, (name, value, length) in enumerate(fact.fields):
         begin = f"{' ' if n else '  '}{name}="
         room = width - columns(line) - len(begin)
-        if room < min(columns(value), _LEAST_VALUE):
+        if room < min(columns(value), _VALUE):
             line += clipped(f"{begin}{value}", max(0, width - columns(line)), unicode)
             break
         line += begin + cut(value, min(room, limits.TEXT_SHOWN), unicode, length)

@@ -1,32 +1,22 @@
-"""The story of one violated or invalid check: what was offered, delivered, done and claimed, and the evidence."""
+"""The story of one check: what was offered, delivered, done and claimed, and the evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.report import Check
 from pytest_agentguard._core.verdict import Outcome, Verdict
-from pytest_agentguard.reports.event_lines import event_line, event_lines, render_ledger
+from pytest_agentguard.reports.event_lines import LEAST, event_line, event_lines, render_ledger
 from pytest_agentguard.reports.text import clipped, columns, command, cut, safe, sign, wrapped
 from pytest_agentguard.reports.told import Telling, stream_of
 
 __all__ = ["event_line", "render", "render_finding", "render_ledger"]
 
 _INDENT = " " * 11
-_HIDE = {
-    "invocation",
-    "call",
-    "begun",
-    "whole",
-    "arguments_sent",
-    "text_sent",
-    "planned",
-    "planned_end",
-    "lane",
-}
+_HIDE = {"invocation", "call", "begun", "whole", "arguments_sent", "text_sent", "planned", "planned_end"}
 _SHOW = {"StreamEnded": {"end": "clean"}}
 _PROVES_NOTHING = "a run whose control or fault did not work proves nothing"
 EVIDENCE_SHOWN = 12  # evidence lines of one story, then only how many more
@@ -48,8 +38,8 @@ def render(
 ) -> str:
     """The story of a check that fails.
 
-    ``hint`` says in one sentence why this is wrong; ``label`` names the lane of a sweep that broke first; ``rerun`` is
-    the command that runs this case again, broken over lines only where a shell allows it.
+    ``hint`` says in one sentence why this is wrong; ``label`` names the lane of a sweep that broke first;
+    ``rerun`` is the command that runs this case again, broken over lines only where a shell allows it.
     """
     invalid = check.outcome == Outcome.INVALID
     lane = next((str(e["lane"]) for e in check.evidence if e.get("lane")), "")
@@ -62,7 +52,7 @@ def render(
     rows += [] if invalid else [("finding", check.summary)]
     rows.append(("why", _PROVES_NOTHING if invalid else hint))
     level = "invalid" if invalid else check.level
-    lines = [_title((agent, check.invariant, f"{dialect}, {mode}", level), width, unicode)]
+    lines = _title((agent, check.invariant, f"{dialect}, {mode}", level), width, unicode)
     lines += [line for name, text in rows if text for line in _row(name, text, width, unicode)]
     lines += _evidence(check.evidence, set(streams), width, unicode)
     if rerun:
@@ -87,8 +77,8 @@ def render_finding(
     lines = [f"{verdict.invariant} {verdict.outcome}"]
     lines += [safe(f"  {fact}", unicode) for fact in _facts(verdict, ledger, occasion)]
     shown = verdict.evidence[:EVIDENCE_SHOWN]
-    lines += [f"  {event_line(event, width - 2, unicode=unicode)}" for event in shown]
-    lines += [sign(f"    … {more} more", unicode)] * bool(more := len(verdict.evidence) - len(shown))
+    evidence = event_lines(shown, width - 2, unicode=unicode, hide=_HIDE - {"call"}, least=LEAST)
+    lines += [f"  {line}" for line in [*evidence, *_rest(verdict.evidence, unicode)]]
     lines = [clipped(line, width, unicode) for line in lines]
     if rerun:
         again = command(safe(rerun, unicode), width, " " * 9)
@@ -123,14 +113,15 @@ def _first_offset(label: str, ledger: Ledger) -> str:
     return f"first offset that breaks: {label}" + (f", {tried} tried" if tried > 1 else "")
 
 
-def _title(parts: Iterable[str], width: int, unicode: bool) -> str:
+def _title(parts: Iterable[str], width: int, unicode: bool) -> list[str]:
     name = safe(sign(" · ", unicode).join(parts), unicode)
-    return f"____ {clipped(name, width - 10, unicode)} ____"
+    if columns(name) + 10 <= width:
+        return [f"____ {name} ____"]
+    return [clipped(line, width, unicode) for line in wrapped(name, width, "  ")]
 
 
 def _row(name: str, text: str, width: int, unicode: bool) -> list[str]:
-    """A row that is wrapped where it is prose; no word of it is lost, no line of it is wider than ``width``."""
-    text = safe(cut(text, 4 * limits.TEXT_SHOWN, unicode), unicode)
+    text = safe(sign(cut(text, 4 * limits.TEXT_SHOWN, unicode), unicode), unicode)
     head = f"{name:<11}"
     if columns(text) + len(head) <= width:
         return [head + text]
@@ -141,7 +132,12 @@ def _row(name: str, text: str, width: int, unicode: bool) -> list[str]:
 def _evidence(
     evidence: tuple[dict[str, Any], ...], streams: set[str], width: int, unicode: bool
 ) -> list[str]:
-    hide = _HIDE | ({"stream"} if len(streams) == 1 else set())
+    lanes = {e.get("lane", "") for e in evidence}
+    hide = _HIDE | ({"stream"} if len(streams) == 1 else set()) | ({"lane"} if len(lanes) == 1 else set())
     lines = event_lines(evidence[:EVIDENCE_SHOWN], width, unicode=unicode, hide=hide, show=_SHOW)
+    return [*lines, *_rest(evidence, unicode)]
+
+
+def _rest(evidence: Sequence[object], unicode: bool) -> list[str]:
     more = len(evidence) - EVIDENCE_SHOWN
-    return [*lines, sign(f"  … {more} more", unicode)] if more > 0 else lines
+    return [sign(f"  … {more} more", unicode)] if more > 0 else []

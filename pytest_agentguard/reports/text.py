@@ -95,6 +95,8 @@ def shown(value: Any, unicode: bool = True) -> str:
             return safe(value, unicode)
         case list() | tuple() if all(isinstance(v, str) for v in value):
             return ",".join(shown(v, unicode) for v in value)
+        case str() if '"' in value and "'" not in value:
+            return f"'{safe(value, unicode)}'"
     return quoted(value, unicode)
 
 
