@@ -1,0 +1,127 @@
+"""What the host and its warm parent tell each other, as data that survives JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_agentguard._core import limits as _limits
+from pytest_agentguard._core.contracts import DIALECTS, MODES, Behaviour, Limits, ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOrder:
+    """One job of a run: what becomes a ``Job`` in the agent's process, and the lane that its facts carry."""
+
+    lane: str
+    prompt: str
+    dialect: str
+    base_url: str
+    root_url: str
+    mode: str = "stream"
+    tools: tuple[ToolSpec, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    final: str = ""
+    session: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOrder:
+    """One run: jobs that go on side by side in one process, and where their facts are written.
+
+    ``seconds`` is the hard deadline of all jobs together, ``watch`` the observation window after the last of
+    them has ended; ``at_once`` bounds the jobs that go on at a time. ``env`` is added to the environment.
+    """
+
+    id: str
+    jobs: tuple[JobOrder, ...]
+    journal: Path
+    seconds: float = _limits.RUN_SECONDS
+    watch: float = _limits.WATCH_SECONDS
+    at_once: int = 64
+    memory: bool = False
+    agent: str = ""
+    scenario: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def own_lane(self) -> str:
+        """The lane of facts about the whole process: the only one, or none where there are several."""
+        return self.jobs[0].lane if len(self.jobs) == 1 else ""
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(dataclasses.asdict(self), default=str, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> RunOrder:
+        """The order that ``to_json`` wrote."""
+        data = json.loads(text)
+        jobs = tuple(_job(job) for job in data.pop("jobs"))
+        return cls(**{**data, "journal": Path(data["journal"])}, jobs=jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """What an agent offers, once it is imported; ``error`` says why it could not be.
+
+    ``version`` is that of the first of its distributions, ``versions`` has all. ``plain``: it was made from a
+    bare function. ``fresh``: the import left threads behind, so that each run imports the agent anew.
+    """
+
+    name: str = ""
+    version: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    dialects: tuple[str, ...] = DIALECTS
+    modes: tuple[str, ...] = MODES
+    surfaces: tuple[str, ...] = ("chat",)
+    declared: Limits = field(default_factory=Limits)
+    overlap: int = _limits.JOBS
+    plain: bool = False
+    fresh: bool = False
+    error: str = ""
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(dataclasses.asdict(self), default=str, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Hello:
+        """The hello that ``to_json`` wrote."""
+        data = json.loads(text)
+        for name in ("dialects", "modes", "surfaces"):
+            data[name] = tuple(data[name])
+        return cls(**{**data, "declared": Limits(**data["declared"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReceipt:
+    """What a run leaves besides its journal; ``error`` says why it could not be run, or not to its end."""
+
+    stdout: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    error: str = ""
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> RunReceipt:
+        """The receipt that ``to_json`` wrote."""
+        return cls(**json.loads(text))
+
+
+def _job(data: dict[str, Any]) -> JobOrder:
+    tools = tuple(_tool(tool) for tool in data.pop("tools"))
+    return JobOrder(**{**data, "limits": Limits(**data["limits"])}, tools=tools)
+
+
+def _tool(data: dict[str, Any]) -> ToolSpec:
+    return ToolSpec(**{**data, "behaviour": Behaviour(**data["behaviour"])})
