@@ -16,13 +16,14 @@ _HOME = {
     "Fault": "fault", "Seen": "fault",
     "Ledger": "ledger",
     "End": "plan", "Plan": "plan",
-    "Reply": "reply", "Where": "reply", "at_byte": "reply", "after_event": "reply",
-    "START": "reply", "BEFORE_FINISH": "reply", "AFTER_FINISH": "reply", "END": "reply",
+    "Reply": "reply",
+    "Where": "script", "at_byte": "script", "after_event": "script",
+    "START": "script", "BEFORE_FINISH": "script", "AFTER_FINISH": "script", "END": "script",
     "Lane": "scenario", "Scenario": "scenario", "Setup": "scenario", "Variant": "scenario",
     "Decoder": "sse", "ServerSentEvent": "sse", "encode_event": "sse",
     "Frame": "turn", "Ids": "turn", "Text": "turn", "ToolCall": "turn", "Turn": "turn",
-    "Finding": "verdict", "Invariant": "verdict", "Level": "verdict", "Outcome": "verdict", "Verdict": "verdict",
-    "exercised": "verdict", "judge": "verdict", "violated": "verdict",
+    "Finding": "verdict", "Invariant": "verdict", "Level": "verdict", "Outcome": "verdict",
+    "Verdict": "verdict", "exercised": "verdict", "judge": "verdict", "violated": "verdict",
 }  # fmt: skip
 
 if TYPE_CHECKING:
@@ -99,28 +100,7 @@ if TYPE_CHECKING:
     from pytest_agentguard._core.plan import End as End
     from pytest_agentguard._core.plan import Plan as Plan
     from pytest_agentguard._core.reply import (
-        AFTER_FINISH as AFTER_FINISH,
-    )
-    from pytest_agentguard._core.reply import (
-        BEFORE_FINISH as BEFORE_FINISH,
-    )
-    from pytest_agentguard._core.reply import (
-        END as END,
-    )
-    from pytest_agentguard._core.reply import (
-        START as START,
-    )
-    from pytest_agentguard._core.reply import (
         Reply as Reply,
-    )
-    from pytest_agentguard._core.reply import (
-        Where as Where,
-    )
-    from pytest_agentguard._core.reply import (
-        after_event as after_event,
-    )
-    from pytest_agentguard._core.reply import (
-        at_byte as at_byte,
     )
     from pytest_agentguard._core.scenario import (
         Lane as Lane,
@@ -133,6 +113,27 @@ if TYPE_CHECKING:
     )
     from pytest_agentguard._core.scenario import (
         Variant as Variant,
+    )
+    from pytest_agentguard._core.script import (
+        AFTER_FINISH as AFTER_FINISH,
+    )
+    from pytest_agentguard._core.script import (
+        BEFORE_FINISH as BEFORE_FINISH,
+    )
+    from pytest_agentguard._core.script import (
+        END as END,
+    )
+    from pytest_agentguard._core.script import (
+        START as START,
+    )
+    from pytest_agentguard._core.script import (
+        Where as Where,
+    )
+    from pytest_agentguard._core.script import (
+        after_event as after_event,
+    )
+    from pytest_agentguard._core.script import (
+        at_byte as at_byte,
     )
     from pytest_agentguard._core.sse import (
         Decoder as Decoder,

@@ -15,7 +15,10 @@ MODES = ("stream", "block")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What the agent must keep to. None leaves the agent's default, and rules that need the limit are not exercised."""
+    """What the agent must keep to.
+
+    None leaves the agent's default, and rules that need the limit are not exercised.
+    """
 
     attempts: int | None = None  # requests per model turn, the first try included
     rounds: int | None = None  # model turns
@@ -33,7 +36,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEndpoint:
-    """Where the model is: ``base_url`` in the form that the dialect's official SDK expects, ``root_url`` bare."""
+    """Where the model is: ``base_url`` as the dialect's official SDK expects it, ``root_url`` bare."""
 
     dialect: str
     base_url: str
@@ -43,7 +46,7 @@ class ModelEndpoint:
 
 
 class Tool(Protocol):
-    """A tool that the agent may run: a real typed signature, sync and async; what happens in it is witnessed."""
+    """A tool that the agent may run, sync or async, with a real typed signature; its calls are witnessed."""
 
     name: str
     description: str
@@ -56,9 +59,9 @@ class Tool(Protocol):
 class Behaviour:
     """What a tool spy does when it is called.
 
-    ``does``: ``return`` · ``raise`` · ``hold`` (slow until released, ``limit`` seconds at most) · ``swallow-cancel`` (as hold,
-    but a cancel is swallowed). ``result`` is the text returned, ``{nonce}`` and ``{arguments}`` replaced; ``size`` pads
-    it to so many bytes.
+    ``does``: ``return`` · ``raise`` · ``hold`` (slow until released, ``limit`` seconds at most) ·
+    ``swallow-cancel`` (as hold, but a cancel is swallowed). ``result`` is the text returned, ``{nonce}`` and
+    ``{arguments}`` replaced; ``size`` pads it to so many bytes.
     """
 
     does: str = "return"
@@ -98,7 +101,8 @@ class Job:
 class RunEnd:
     """What an adapter returns where its framework says more than return or raise.
 
-    ``how``: ``completed`` · ``limited`` · ``failed`` · ``cancelled``. ``answer`` is the text, if any; ``error`` the message.
+    ``how``: ``completed`` · ``limited`` · ``failed`` · ``cancelled``. ``answer`` is the text, if any;
+    ``error`` the message.
     """
 
     how: str
@@ -110,11 +114,12 @@ class RunEnd:
 class Adapter:
     """How one kind of agent is run.
 
-    ``run(job)`` is a plain or an async function; it returns the answer (or a ``RunEnd``) or raises. ``backend`` runs an
-    async one on ``asyncio`` or ``trio``. ``dialects`` and ``modes`` are what it offers; ``declared`` limits that it keeps
-    by itself, where a job sets none. ``cancel`` stops a synchronous run. ``prepare`` is called once where the agent is
-    loaded, before any run (imports, warm clients); ``start``/``stop`` surround each run.
-    ``overlap`` is how many runs may go on at a time; ``distributions`` are the packages whose versions the report names.
+    ``run(job)`` is a plain or an async function; it returns the answer (or a ``RunEnd``) or raises.
+    ``backend`` runs an async one on ``asyncio`` or ``trio``. ``dialects`` and ``modes`` are what it offers;
+    ``declared`` limits that it keeps by itself, where a job sets none. ``cancel`` stops a synchronous run.
+    ``prepare`` is called once where the agent is loaded, before any run (imports, warm clients);
+    ``start``/``stop`` surround each run. ``overlap`` is how many runs may go on at a time; ``distributions``
+    are the packages whose versions the report names.
     """
 
     name: str

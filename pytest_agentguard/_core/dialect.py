@@ -61,14 +61,14 @@ class Sample:
 class Dialect:
     """One provider's format.
 
-    ``paths`` are the ends of request paths that it answers (``/chat/completions``); ``base_path`` is what its SDK's
-    base URL has after the root. ``environment`` maps variables of its SDK to ``base_url`` or ``api_key``.
-    ``finishes`` maps neutral finish reasons to the wire. ``encode(turn, mode, ids)`` gives the frames of a reply,
-    ``read(path, body)`` the view of a request; ``error_body(status, kind, message)`` and ``error_event(kind, message)``
-    the provider's errors; ``statuses`` overrides ``ERROR_STATUS``. ``done`` is the completion marker alone,
-    ``keep_alive`` one keep-alive that every client of the dialect must bear, ``models(names)`` the answer to a
-    model-list request, ``response_headers`` what every response carries. ``call_prefix`` is what the ids of calls start
-    with where the reply does not name them.
+    ``paths`` are the ends of request paths that it answers (``/chat/completions``); ``base_path`` is what its
+    SDK's base URL has after the root. ``environment`` maps variables of its SDK to ``base_url`` or
+    ``api_key``. ``finishes`` maps neutral finish reasons to the wire. ``encode(turn, mode, ids)`` gives the
+    frames of a reply, ``read(path, body)`` the view of a request; ``error_body(status, kind, message)`` and
+    ``error_event(kind, message)`` the provider's errors; ``statuses`` overrides ``ERROR_STATUS``. ``done`` is
+    the completion marker alone, ``keep_alive`` one keep-alive that every client of the dialect must bear,
+    ``models(names)`` the answer to a model-list request, ``response_headers`` what every response carries.
+    ``call_prefix`` is what the ids of calls start with where the reply does not name them.
     """
 
     paths: tuple[str, ...]

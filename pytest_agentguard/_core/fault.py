@@ -26,8 +26,8 @@ class Seen(StrEnum):
 class Fault:
     """A named way to spoil a reply.
 
-    ``apply`` is a pure function from reply to reply, ``seen`` what a correct client must make of it. ``modes`` are
-    those in which the fault exists: a body that is not streamed has no error event.
+    ``apply`` is a pure function from reply to reply, ``seen`` what a correct client must make of it.
+    ``modes`` are those in which the fault exists: a body that is not streamed has no error event.
     """
 
     apply: Callable[[Reply], Reply]

@@ -1,9 +1,9 @@
 """Joins what the tool spy saw to what the endpoint offered.
 
-A spy sees only arguments. A start belongs to the offered call whose nonce its arguments contain; else to the offered
-calls of the same tool; else, where the arguments still carry a nonce, to the call that owns it. Where several calls
-fit and they differ in whether they were complete, nothing can be said: the start gets ``stream="?"`` and the run
-is invalid.
+A spy sees only arguments. A start belongs to the offered call whose nonce its arguments contain; else to the
+offered calls of the same tool; else, where the arguments still carry a nonce, to the call that owns it. Where
+several calls fit and they differ in whether they were complete, nothing can be said: the start gets
+``stream="?"`` and the run is invalid.
 """
 
 from __future__ import annotations

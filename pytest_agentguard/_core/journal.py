@@ -48,7 +48,7 @@ def decode(lines: Iterable[bytes]) -> Iterator[tuple[float, type[Event], dict[st
 
 
 def as_dict(event: Event) -> dict[str, Any]:
-    """An event as JSON-ready data, for reports: its kind under ``event``, and only fields that say something."""
+    """An event as data for reports: its kind under ``event``, and only the fields that say something."""
     data: dict[str, Any] = {
         "seq": event.seq,
         "t": event.t,

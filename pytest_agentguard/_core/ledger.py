@@ -24,8 +24,8 @@ class Ledger:
     """Facts in the order in which they were recorded.
 
     Appending keeps a raw tuple; typed events, the index and the joins are built when somebody reads.
-    ``clock`` gives the time of an entry in seconds; without one all times are zero. ``limit_events`` is the bound;
-    reaching it appends one ``LedgerFull`` and drops what follows.
+    ``clock`` gives the time of an entry in seconds; without one all times are zero. ``limit_events`` is the
+    bound; reaching it appends one ``LedgerFull`` and drops what follows.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Ledger:
             self._raw.append((self._clock(), LedgerFull, fields))
 
     def also_read(self, source: Callable[[], Iterable[tuple[float, type[Event], dict[str, Any]]]]) -> None:
-        """Merge, by time, what ``source`` returns whenever the ledger is read (a journal of other processes)."""
+        """Merge, by time, what ``source`` returns at each reading (a journal of other processes)."""
         self._sources.append(source)
 
     # -- reading ------------------------------------------------------------------------------------
@@ -110,8 +110,11 @@ class Ledger:
 
     @property
     def run(self) -> RunStarted | None:
-        """How the run began, or None where no runner was there."""
-        return self.first(RunStarted)
+        """How the run began, or None where no runner was there.
+
+        In a test that declares limits first and then runs the agent, this is the run; it has the limits too.
+        """
+        return next(reversed(self.of(RunStarted)), None)
 
     @property
     def end(self) -> RunEnded | None:

@@ -1,7 +1,7 @@
 """The plan of one answer: bytes encoded once, marks that say what they mean, and moves at positions.
 
-A fault is a position and an action. ``Plan.steps`` lays the moves out in order; a witness carries them out and reports how
-many body bytes left, and ``Plan.delivered`` says what that amounts to.
+A fault is a position and an action. ``Plan.steps`` lays the moves out in order; a witness carries them out
+and reports how many body bytes left, and ``Plan.delivered`` says what that amounts to.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Mark:
     """``what`` is true once ``at`` body bytes have left.
 
     ``event`` an event is over · ``begun`` the call ``key`` has begun · ``piece`` (part, fragment) has left ·
-    ``whole`` the arguments of ``key`` are whole · ``finish-starts`` the next byte belongs to the finish event ·
-    ``finish`` it has left · ``marker`` the strict marker has left · ``text`` this much text has left.
+    ``whole`` the arguments of ``key`` are whole · ``finish-starts`` the next byte is of the finish event ·
+    ``finish`` the finish event has left · ``marker`` the strict marker has left.
     """
 
     at: int
@@ -99,12 +99,12 @@ class Delivered:
 class Plan:
     """Everything that one request gets.
 
-    ``stop`` is the number of body bytes that are sent at most (None: all); ``moves`` are (position, move) in order;
-    ``chunks`` positions at which a new HTTP chunk starts; ``framing`` is ``chunked``, ``length`` or ``close``.
-    ``notes`` are (position, note): recorded before the byte at that position leaves (-1: before
-    anything). ``complete_at`` is the position at
-    which the stream counts as complete, None for a reply that cannot be complete (an HTTP error, an HTML page).
-    ``fault_at`` is the position at which its fault has shown, None for a healthy plan.
+    ``stop`` is the number of body bytes that are sent at most (None: all); ``moves`` are (position, move) in
+    order; ``chunks`` positions at which a new HTTP chunk starts; ``framing`` is ``chunked``, ``length`` or
+    ``close``. ``notes`` are (position, note): recorded before the byte at that position leaves (-1: before
+    anything). ``complete_at`` is the position at which the stream counts as complete, None for a reply that
+    cannot be complete (an HTTP error, an HTML page). ``fault_at`` is the position at which its fault has
+    shown, None for a healthy plan.
     """
 
     status: int = 200
@@ -144,7 +144,7 @@ class Plan:
                 yield moves.pop(0)[1]
 
     def delivered(self, sent: int) -> Delivered:
-        """What ``sent`` body bytes amount to: which calls had begun and were whole, and whether it was complete."""
+        """What ``sent`` body bytes amount to: calls begun, calls whole, text, whether it was complete."""
         passed = [mark for mark in self.marks if mark.at <= sent]
         text = ""
         for position, so_far in self.texts:

@@ -10,7 +10,8 @@ from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._core.events import CallOffered, ErrorSent, ReplyStarted, StreamCompleted, Witness
 from pytest_agentguard._core.plan import Hold, Mark, Move, Note, Pause, Plan, Repeat
-from pytest_agentguard._core.reply import BEFORE_FINISH, NONCE, Flood, Insert, Reply, Split, Where
+from pytest_agentguard._core.reply import Reply
+from pytest_agentguard._core.script import BEFORE_FINISH, NONCE, Flood, Insert, Split, Where
 from pytest_agentguard._core.turn import Frame, Ids, Text, ToolCall, Turn
 
 _EVENT_START = b'data: {"endless":"'

@@ -1,8 +1,9 @@
 """A reply is data: what the model says, and what goes wrong with it. Every method gives a new reply.
 
-``Reply().text("Let me look").call("record", x="{nonce}").cut()`` says nothing about a provider; ``_core/planning.py``
-turns it into a plan once the request has shown the dialect and the mode. The text ``{nonce}`` in text and arguments is
-replaced by a value that is new in every response, which is how a tool call is joined to its offer.
+``Reply().text("Let me look").call("record", x="{nonce}").cut()`` says nothing about a provider;
+``_core/planning.py`` turns it into a plan once the request has shown the dialect and the mode. The text
+``{nonce}`` in text and arguments is replaced by a value that is new in every response, which is how a tool
+call is joined to its offer.
 """
 
 from __future__ import annotations
@@ -15,88 +16,32 @@ from typing import Any
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import UsageError, unknown_name
 from pytest_agentguard._core.plan import End, Hold, Move, Pause
+from pytest_agentguard._core.script import (
+    BEFORE_FINISH,
+    CHALLENGE,
+    END,
+    NONCE,
+    PAGE,
+    START,
+    Flood,
+    Http,
+    Insert,
+    Split,
+    Where,
+    at_byte,
+    kind_of,
+)
 from pytest_agentguard._core.turn import FINISHES, Part, Text, ToolCall, Turn
 
-NONCE = "{nonce}"
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """A position in a reply that does not depend on the dialect.
-
-    ``what``: ``start`` · ``byte`` n · ``event`` n (after n events) · ``piece`` (after fragment ``fragment`` of part
-    ``part``) · ``before-finish`` (the last byte before the finish event) · ``after-finish`` (the finish event has left, the
-    strict marker has not) · ``end``.
-    """
-
-    what: str
-    n: int = 0
-    part: int = 0
-    fragment: int = 0
-
-
-START = Where("start")
-BEFORE_FINISH = Where("before-finish")
-AFTER_FINISH = Where("after-finish")
-END = Where("end")
-
-
-def at_byte(n: int) -> Where:
-    """After ``n`` bytes of the body."""
-    return Where("byte", n)
-
-
-def after_event(n: int) -> Where:
-    """After ``n`` whole events of the stream (a body that is not streamed is one event)."""
-    return Where("event", n)
-
-
-@dataclass(frozen=True, slots=True)
-class Http:
-    """A whole HTTP answer that is not a model's turn. ``body`` None: the dialect's own error body for ``kind``."""
-
-    status: int
-    kind: str = ""
-    content_type: str = "application/json"
-    body: bytes | None = b""
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """Bytes of the dialect put into the stream: ``what`` is ``error``, ``keep-alive``, ``done`` or ``raw``."""
-
-    where: Where
-    what: str
-    kind: str = ""
-    message: str = ""
-    data: bytes = b""
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Flood:
-    """Something endless: ``event`` (one event that never ends), ``keep-alive``, or ``text`` (healthy deltas)."""
-
-    what: str
-    size: int  # bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Where HTTP chunks begin: every ``each`` bytes, at the offsets ``at``, or ``by`` one of ``event``, ``utf-8``
-    (inside every multi-byte character) and ``newline`` (between CR and LF, and between two line ends)."""
-
-    each: int = 0
-    at: tuple[int, ...] = ()
-    by: str = ""
+_NO_TURN = Turn()
+_ALL_AT_ONCE = Split()
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What the endpoint answers to one request: a turn of the model, and what goes wrong with it."""
 
-    turn: Turn = Turn()
+    turn: Turn = _NO_TURN
     http: Http | None = None
     headers: tuple[tuple[str, str], ...] = ()
     stop_at: Where | None = None
@@ -105,7 +50,7 @@ class Reply:
     moves: tuple[tuple[Where, Move], ...] = ()
     inserts: tuple[Insert, ...] = ()
     flooded: Flood | None = None
-    chunks: Split = Split()
+    chunks: Split = _ALL_AT_ONCE
     newline: str = "\n"
     content_type: str = ""
     bom: bool = False
@@ -137,8 +82,8 @@ class Reply:
     ) -> Reply:
         """Add a call of ``tool`` (a tool spy or a name) with ``arguments``.
 
-        ``raw`` gives the arguments as text instead, or as the fragments of it, and may be anything. ``id`` is the id on the
-        wire: empty for a new one in each response, None to leave it out.
+        ``raw`` gives the arguments as text instead, or as the fragments of it, and may be anything. ``id`` is
+        the id on the wire: empty for a new one in each response, None to leave it out.
         """
         name = (
             tool if isinstance(tool, str) else getattr(tool, "name", None) or getattr(tool, "__name__", None)
@@ -175,8 +120,8 @@ class Reply:
     ) -> Reply:
         """End the body cleanly before it is complete (E2; with ``framing="close"`` E3).
 
-        ``at`` is a position or a number of bytes; ``inside`` names an argument of the first call and cuts in the middle of
-        its value. The default stops before the first byte of the finish event.
+        ``at`` is a position or a number of bytes; ``inside`` names an argument of the first call and cuts in
+        the middle of its value. The default stops before the first byte of the finish event.
         """
         return self._ending(End.CLEAN, at, inside, "cut", framing)
 
@@ -206,7 +151,7 @@ class Reply:
         limit: float = limits.DRIP_SECONDS,
         data: bytes = b"",
     ) -> Reply:
-        """Send one keep-alive of the dialect (or ``data``) every ``every`` seconds, and never the rest (E7)."""
+        """Send a keep-alive (or ``data``) every ``every`` seconds, and never the rest (E7)."""
         return self._ending(
             End.STALLED, at, None, "drip", "", Hold("drip", limit, "drip", data or b"\0", every)
         )
@@ -246,7 +191,7 @@ class Reply:
     ) -> Reply:
         """Answer with an HTTP status and the dialect's own error body."""
         headers = self.headers if retry_after is None else (*self.headers, ("Retry-After", f"{retry_after}"))
-        http = Http(status, kind or _kind_of(status), body=None, message=message)
+        http = Http(status, kind or kind_of(status), body=None, message=message)
         return replace(self, http=http, headers=headers, fault=self.fault or f"status-{status}")
 
     def redirect(self, url: str, status: int = 307) -> Reply:
@@ -256,19 +201,13 @@ class Reply:
 
     def html(self, text: str = "", *, status: int = 200) -> Reply:
         """Answer with an HTML page, as a proxy in front of a provider does."""
-        page = (
-            text
-            or "<!doctype html><html><head><title>Service</title></head><body><h1>It works!</h1></body></html>"
-        )
-        http = Http(status, "html", "text/html; charset=utf-8", page.encode())
+        http = Http(status, "html", "text/html; charset=utf-8", (text or PAGE).encode())
         return replace(self, http=http, fault="html")
 
     def challenge(self) -> Reply:
         """Answer with a bot challenge page and status 200."""
-        page = "<!DOCTYPE html><html><head><title>Just a moment...</title></head><body>Checking your browser</body></html>"
-        return replace(
-            self, http=Http(200, "challenge", "text/html; charset=utf-8", page.encode()), fault="challenge"
-        )
+        http = Http(200, "challenge", "text/html; charset=utf-8", CHALLENGE.encode())
+        return replace(self, http=http, fault="challenge")
 
     def json_error(self, kind: str = "server", message: str = "", *, status: int = 200) -> Reply:
         """Answer with the dialect's error body as JSON, with status 200 unless said otherwise."""
@@ -289,7 +228,7 @@ class Reply:
         return replace(self, stop_at=START, inserts=(*self.inserts, Insert(START, "done")), fault="only-done")
 
     def flood(self, what: str, size: int) -> Reply:
-        """Send ``size`` bytes of one endless ``event``, of ``keep-alive``s or of ``text``, before the finish event."""
+        """Send ``size`` bytes of an endless ``event``, of ``keep-alive`` or ``text``, ahead of the finish."""
         if what not in ("event", "keep-alive", "text"):
             raise UsageError(f"Reply.flood() takes event, keep-alive or text, not {what!r}")
         return replace(self, flooded=Flood(what, size), fault=f"flood-{what}")
@@ -302,7 +241,7 @@ class Reply:
         return replace(self, inserts=(*self.inserts, Insert(where, "keep-alive", count=count)))
 
     def split(self, *, each: int = 0, at: tuple[int, ...] = (), by: str = "") -> Reply:
-        """Choose where HTTP chunks begin: every ``each`` bytes, at offsets, by ``event``, ``utf-8`` or ``newline``."""
+        """Choose where HTTP chunks begin: every ``each`` bytes, ``at`` offsets, or ``by`` a kind of place."""
         if by not in ("", "event", "utf-8", "newline"):
             raise UsageError(f"Reply.split(by=…) takes event, utf-8 or newline, not {by!r}")
         return replace(self, chunks=Split(each, tuple(at), by))
@@ -416,17 +355,3 @@ def _words(text: str) -> list[str]:
 def _thirds(text: str) -> list[str]:
     size = max(1, -(-len(text) // 3))
     return [text[n : n + size] for n in range(0, len(text), size)] or [""]
-
-
-def _kind_of(status: int) -> str:
-    by_status = {
-        401: "auth",
-        403: "forbidden",
-        404: "not-found",
-        413: "too-large",
-        422: "unprocessable",
-        429: "rate-limit",
-    }
-    return by_status.get(
-        status, "overloaded" if status in (503, 529) else "server" if status >= 500 else "bad-request"
-    )

@@ -1,4 +1,4 @@
-"""What a scenario is: a script for the witnesses, a job for the agent, and the rules that it gives occasion to."""
+"""What a scenario is: a script for the witnesses, a job for the agent, rules that it gives occasion to."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.plan import Plan
 from pytest_agentguard._core.reply import Reply
 
+_NO_LIMITS = Limits()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a script may know: the dialect, the mode, the nonce of the final answer, a way to measure a reply."""
+    """What a script may know: dialect, mode, the nonce of the final answer, how to measure a reply."""
 
     dialect: Dialect
     mode: str
@@ -49,12 +51,13 @@ Script = Callable[[Setup], Sequence[Reply]]
 class Scenario:
     """One case of the battery.
 
-    ``script(setup)`` gives the replies in order. ``invariants`` are the ids of the rules that it gives occasion to.
-    ``dialects``/``modes`` restrict it, ``without`` takes out pairs of the two in which it cannot happen; a mode ``both``
-    means that its variants cover both. ``variants`` run the job once per variant, each in a process of its own, into one ledger with a lane per variant; their script is
-    ``vary(setup, variant)``. ``lanes(setup)`` runs many jobs side by side in one process (sweeps). ``strict`` scenarios run
-    under ``--agentguard-strict`` only. ``control`` marks the job with nothing wrong that all others depend on.
-    ``watch`` is the observation window, ``seconds`` the hard deadline, both in seconds.
+    ``script(setup)`` gives the replies in order. ``invariants`` are the ids of the rules that it gives
+    occasion to. ``dialects``/``modes`` restrict it, ``without`` takes out pairs of the two in which it cannot
+    happen; a mode ``both`` means that its variants cover both. ``variants`` run the job once per variant,
+    each in a process of its own, into one ledger with a lane per variant; their script is ``vary(setup,
+    variant)``. ``lanes(setup)`` runs many jobs side by side in one process (sweeps). ``strict`` scenarios run
+    under ``--agentguard-strict`` only. ``control`` marks the job with nothing wrong that all others depend
+    on. ``watch`` is the observation window, ``seconds`` the hard deadline, both in seconds.
     """
 
     id: str
@@ -66,7 +69,7 @@ class Scenario:
     lanes: Callable[[Setup], Sequence[Lane]] | None = None
     together: bool = False  # lanes are judged as one story (isolation), not as a sweep
     tools: tuple[ToolSpec, ...] = (RECORD,)
-    limits: Limits = Limits()
+    limits: Limits = _NO_LIMITS
     prompt: str = "Record the value, then answer."
     surface: str = "chat"
     dialects: tuple[str, ...] = ()

@@ -37,12 +37,16 @@ def encode_event(data: str | dict[str, Any], event: str = "") -> bytes:
 
 
 class Decoder:
-    """Bytes in, events out, at any split. Raises ``LimitReached`` when one event exceeds ``limit`` bytes."""
+    """Bytes in, events out, at any split.
+
+    One event may have ``limit`` bytes, comments counted and line ends not; one more raises ``LimitReached``.
+    An event has the last id and the last retry time seen in the stream, as the format has it.
+    """
 
     def __init__(self, *, limit: int = limits.SSE_EVENT_BYTES) -> None:
         self._limit = limit
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
-        self._line: list[str] = []
+        self._line: list[str] = []  # pieces of the unfinished line
         self._size = 0
         self._after_cr = False
         self._begun = False
@@ -53,32 +57,26 @@ class Decoder:
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
         """Every event that ``chunk`` completes. The rest waits; at the end of the stream it is discarded."""
-        text = self._utf8.decode(chunk)
-        if text and not self._begun:
-            self._begun = True
-            text = text.removeprefix("\ufeff")
-        if self._after_cr and text:
-            text = text.removeprefix("\n")
-            self._after_cr = False
-        begin = 0
-        for n in _line_ends(text):
-            if n < begin:
-                continue
-            self._line.append(text[begin:n])
-            begin = n + 1
-            if text[n] == "\r":
-                self._after_cr = begin == len(text)
-                if text[begin : begin + 1] == "\n":
-                    begin += 1
-            yield from self._take("".join(self._line))
+        *lines, rest = _LINE_END.split(self._text(chunk))
+        for line in lines:
+            self._keep(line)
+            whole = "".join(self._line)
             self._line.clear()
-        rest = text[begin:]
-        if rest:
-            self._line.append(rest)
-            self._grow(len(rest))
+            yield from self._take(whole)
+        self._keep(rest)
 
-    def _grow(self, count: int) -> None:
-        self._size += count
+    def _text(self, chunk: bytes) -> str:
+        """The text of a chunk, without the BOM of the stream and without the LF of a CRLF cut in two."""
+        text = self._utf8.decode(chunk)
+        if not text:
+            return ""
+        dropped = "\n" if self._after_cr else "" if self._begun else "\ufeff"
+        self._begun, self._after_cr = True, text.endswith("\r")
+        return text.removeprefix(dropped)
+
+    def _keep(self, piece: str) -> None:
+        self._line.append(piece)
+        self._size += len(piece.encode())
         if self._size > self._limit:
             raise LimitReached(f"SSE event longer than limit={self._limit} bytes")
 
@@ -89,7 +87,6 @@ class Decoder:
                 yield ServerSentEvent("\n".join(self._data), self._event or "message", self._id, self._retry)
             self._data, self._event = [], ""
             return
-        self._grow(len(line))
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         match name:
@@ -101,14 +98,3 @@ class Decoder:
                 self._id = value
             case "retry" if value.isascii() and value.isdigit():
                 self._retry = int(value)
-
-
-def _line_ends(text: str) -> Iterator[int]:
-    n = 0
-    while n < len(text):
-        ends = [p for p in (text.find("\n", n), text.find("\r", n)) if p >= 0]
-        if not ends:
-            return
-        n = min(ends)
-        yield n
-        n += 1

@@ -48,8 +48,11 @@ Part = Text | ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One answer. ``interleaved`` alternates the fragments of its calls; ``indices`` are the wire indices of the
-    calls where they are not 0, 1, 2 …; ``usage`` adds the dialect's usage report."""
+    """One answer.
+
+    ``interleaved`` alternates the fragments of its calls; ``indices`` are the wire indices of the calls where
+    they are not 0, 1, 2 …; ``usage`` adds the dialect's usage report.
+    """
 
     parts: tuple[Part, ...] = ()
     finish: str = "stop"
@@ -68,7 +71,7 @@ class Turn:
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     def pieces(self) -> Iterator[tuple[int, int]]:
-        """(part, fragment) in the order of delivery; interleaved calls alternate, texts stay where they are."""
+        """(part, fragment) in the order of delivery: interleaved calls alternate, after all text."""
         if not self.interleaved:
             for n, part in enumerate(self.parts):
                 yield from ((n, f) for f in range(len(part.fragments)))
@@ -99,9 +102,10 @@ class Ids(Protocol):
 class Frame:
     """A piece of an encoded turn, usually one event, and what it means that it has left.
 
-    ``begins`` and ``wholes`` name calls (by ``ToolCall.key``) of which the first, the last byte of arguments is in it;
-    ``piece`` is the (part, fragment) that ends with it. ``finish`` marks the frame that carries the finish reason,
-    ``marker`` the one that completes the stream in the strict sense. ``event`` is False for a piece inside an event.
+    ``begins`` and ``wholes`` name calls (by ``ToolCall.key``) of which the first, the last byte of arguments
+    is in it; ``piece`` is the (part, fragment) that ends with it. ``finish`` marks the frame that carries the
+    finish reason, ``marker`` the one that completes the stream in the strict sense. ``event`` is False for a
+    piece inside an event.
     """
 
     data: bytes

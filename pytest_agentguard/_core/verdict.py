@@ -60,11 +60,11 @@ Check = Callable[[Ledger], Iterator[Finding]]
 class Invariant:
     """A rule over a ledger, with its proof.
 
-    ``check`` yields a finding at each occasion and at each breach. ``holds`` and ``breaks`` are the smallest ledgers
-    that keep and break it, ``silent`` the clean look-alikes: they keep the rule or give no occasion.
-    ``idle`` ledgers give no occasion, which ``occasion`` describes in words. ``why`` says why the rule exists, ``source`` names the fact behind it
-    (a section of the wire facts or a requirement row), ``remedy`` what to do about a violation.
-    ``level`` is what a violation weighs unless the finding says otherwise.
+    ``check`` yields a finding at each occasion and at each breach. ``holds`` and ``breaks`` are the smallest
+    ledgers that keep and break it, ``silent`` the clean look-alikes: they keep the rule or give no occasion.
+    ``idle`` ledgers give no occasion, which ``occasion`` describes in words. ``why`` says why the rule
+    exists, ``source`` names the fact behind it (a section of the wire facts or a requirement row), ``remedy``
+    what to do about a violation. ``level`` is what a violation weighs unless the finding says otherwise.
     """
 
     check: Check
@@ -126,9 +126,6 @@ def unsound(ledger: Ledger) -> tuple[str, *tuple[Event, ...]] | None:
         return (f"tool={start.tool} fits several offered calls, some complete and some not", start)
     for end in ledger.of(StreamEnded):
         if end.end == "server-failed" or (not end.fired and end.end != "client-left"):
-            return (
-                f"fault of stream={end.stream} not delivered: end={end.end} planned={end.planned_end} "
-                f"sent={end.sent} planned={end.planned}",
-                end,
-            )
+            ends = f"end={end.end} planned={end.planned_end} sent={end.sent} planned={end.planned}"
+            return (f"fault of stream={end.stream} not delivered: {ends}", end)
     return None

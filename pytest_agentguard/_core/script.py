@@ -1,0 +1,104 @@
+"""What goes into a reply besides the model's turn: positions, whole HTTP answers, inserts, floods, splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NONCE = "{nonce}"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A position in a reply that does not depend on the dialect.
+
+    ``what``: ``start`` · ``byte`` n · ``event`` n (after n events) · ``piece`` (after fragment ``fragment``
+    of part ``part``) · ``before-finish`` (the last byte before the finish event) · ``after-finish`` (the
+    finish event has left, the strict marker has not) · ``end``.
+    """
+
+    what: str
+    n: int = 0
+    part: int = 0
+    fragment: int = 0
+
+
+START = Where("start")
+BEFORE_FINISH = Where("before-finish")
+AFTER_FINISH = Where("after-finish")
+END = Where("end")
+
+
+def at_byte(n: int) -> Where:
+    """After ``n`` bytes of the body."""
+    return Where("byte", n)
+
+
+def after_event(n: int) -> Where:
+    """After ``n`` whole events of the stream (a body that is not streamed is one event)."""
+    return Where("event", n)
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """A whole HTTP answer that is not a model's turn.
+
+    ``body`` None stands for the dialect's own error body for ``kind``.
+    """
+
+    status: int
+    kind: str = ""
+    content_type: str = "application/json"
+    body: bytes | None = b""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Bytes put into the stream: ``what`` is ``error``, ``keep-alive``, ``done`` or ``raw``."""
+
+    where: Where
+    what: str
+    kind: str = ""
+    message: str = ""
+    data: bytes = b""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Flood:
+    """Something endless: ``event`` (one that never ends), ``keep-alive``, or ``text`` (healthy deltas)."""
+
+    what: str
+    size: int  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Where HTTP chunks begin: every ``each`` bytes, at the offsets ``at``, or ``by`` a kind of place.
+
+    ``by`` is ``event``, ``utf-8`` (inside every multi-byte character) or ``newline`` (between CR and LF, and
+    between two line ends).
+    """
+
+    each: int = 0
+    at: tuple[int, ...] = ()
+    by: str = ""
+
+
+PAGE = "<!doctype html><html><head><title>Service</title></head><body><h1>It works!</h1></body></html>"
+CHALLENGE = "<!doctype html><html><head><title>Just a moment...</title></head><body>Checking</body></html>"
+
+
+def kind_of(status: int) -> str:
+    """The neutral kind of error that an HTTP status stands for."""
+    by_status = {
+        401: "auth",
+        403: "forbidden",
+        404: "not-found",
+        413: "too-large",
+        422: "unprocessable",
+        429: "rate-limit",
+    }
+    return by_status.get(
+        status, "overloaded" if status in (503, 529) else "server" if status >= 500 else "bad-request"
+    )
