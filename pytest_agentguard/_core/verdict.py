@@ -124,8 +124,12 @@ def unsound(ledger: Ledger) -> tuple[str, *tuple[Event, ...]] | None:
         return (f"witness {broken.witness} failed: {broken.error}", broken)
     for start in ledger.ambiguous:
         return (f"tool={start.tool} fits several offered calls, some complete and some not", start)
+    return next(undelivered(ledger), None)
+
+
+def undelivered(ledger: Ledger) -> Iterator[tuple[str, StreamEnded]]:
+    """Each fault that was planned and did not happen as planned, in words, with its receipt."""
     for end in ledger.of(StreamEnded):
         if end.end == "server-failed" or (not end.fired and end.end != "client-left"):
             ends = f"end={end.end} planned={end.planned_end} sent={end.sent} planned={end.planned}"
-            return (f"fault of stream={end.stream} not delivered: {ends}", end)
-    return None
+            yield f"fault of stream={end.stream} not delivered: {ends}", end

@@ -37,7 +37,7 @@ class Settings:
         seed = _value(config, "seed")
         return cls(
             only=bool(_value(config, "only")),
-            dialects=tuple(_value(config, "dialect") or ()),
+            dialects=tuple(config.getoption("agentguard_dialect") or config.getini("agentguard_dialects")),
             level=level,
             strict=bool(_value(config, "strict")),
             jobs=jobs,
@@ -50,7 +50,7 @@ class Settings:
 
 def _value(config: pytest.Config, name: str) -> Any:
     given = config.getoption(f"agentguard_{name}", None)
-    return config.getini(f"agentguard_{name}") if given in (None, False, []) else given
+    return config.getini(f"agentguard_{name}") if given is None else given
 
 
 def _number(config: pytest.Config, name: str, default: int) -> int:

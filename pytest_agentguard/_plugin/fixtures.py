@@ -1,0 +1,193 @@
+"""The ``agentguard`` object of a test: its ledger, its witnesses, its verdicts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_agentguard import catalogue
+from pytest_agentguard._core.contracts import Limits
+from pytest_agentguard._core.errors import UsageError
+from pytest_agentguard._core.events import RunEnded, RunStarted, Witness
+from pytest_agentguard._core.ledger import Ledger
+from pytest_agentguard._core.verdict import Outcome, Verdict, judge, undelivered
+from pytest_agentguard._plugin.runs import Run, ended_by
+
+if TYPE_CHECKING:
+    from pytest_agentguard._plugin.tool_spies import ToolSpies
+    from pytest_agentguard._witnesses.endpoint import Endpoint
+    from pytest_agentguard._witnesses.engine import Engine
+
+_NO_LIMITS = Limits()
+
+
+class AgentGuard:
+    """What the witnesses of one test saw, and what the rules say about it."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        engine: Callable[[], Engine],
+        scratch: Callable[[], Path],
+        limits: Limits = _NO_LIMITS,
+        seed: str = "0",
+        strict: bool = False,
+    ) -> None:
+        self.ledger = Ledger(clock=time.monotonic)
+        self.judged = False
+        self.findings = ""
+        self.failure: BaseException | None = None
+        self._name = name
+        self._engine = engine
+        self._scratch = scratch
+        self._limits = limits
+        self._seed = seed
+        self._strict = strict
+        self._endpoints: list[Endpoint] = []
+        self._spies: list[ToolSpies] = []
+        if limits != _NO_LIMITS:
+            self._started()
+
+    # -- for the test ---------------------------------------------------------------------------------
+
+    def check(self, id: str, *, allow_not_exercised: bool = False) -> Verdict:
+        """The verdict of one rule on what was seen so far; raises ``AssertionError`` unless the rule held."""
+        __tracebackhide__ = True
+        problem, verdict = self._judged(id, allow_not_exercised)
+        if problem:
+            raise AssertionError(problem)
+        return verdict
+
+    def story(self) -> str:
+        """Every fact so far, one line each."""
+        from pytest_agentguard.reports.story import render_ledger
+
+        self._settle()
+        return render_ledger(self.ledger)
+
+    @contextmanager
+    def run(self, *, final: str = "", limits: Limits | None = None) -> Iterator[Run]:
+        """A run of the agent. What leaves the block says how it ended; then everything held is released.
+
+        ``final`` is what only a real success returns; ``limits`` are added to those of the marker.
+        """
+        run = Run()
+        self._started(final, limits)
+        try:
+            yield run
+        except BaseException as error:
+            self._ended(**ended_by(error))
+            raise
+        self._ended(how="returned", answer=run.answered)
+
+    # -- for the fixtures -------------------------------------------------------------------------------
+
+    @contextmanager
+    def endpoint(self) -> Iterator[Endpoint]:
+        """An endpoint that records into the ledger of this test."""
+        _need_sockets()
+        from pytest_agentguard._witnesses.endpoint import Endpoint
+
+        made = Endpoint(
+            self.ledger, catalogue.dialects(), engine=self._engine(), seed=self._seed, strict=self._strict
+        )
+        with made as endpoint:
+            self._endpoints.append(endpoint)
+            yield endpoint
+
+    @contextmanager
+    def tool_spies(self) -> Iterator[ToolSpies]:
+        """A maker of tool spies that record into the ledger of this test, in child processes of it too."""
+        from pytest_agentguard._plugin.tool_spies import ToolSpies
+        from pytest_agentguard._witnesses.journal_file import AcrossProcesses
+
+        recorder = AcrossProcesses(self.ledger, self._scratch() / f"{id(self):x}.jsonl")
+        self.ledger.also_read(recorder.entries)
+        spies = ToolSpies(recorder, seed=f"{self._seed}/tools")
+        self._spies.append(spies)
+        try:
+            yield spies
+        finally:
+            spies.release()
+
+    # -- for the verdict --------------------------------------------------------------------------------
+
+    def conclude(self, rules: Mapping[str, bool]) -> str:
+        """Release what is held, judge, and say all that is wrong; empty where nothing is.
+
+        ``rules`` says for each id whether the rule may stay unexercised.
+        """
+        self.judged = True
+        self.release()
+        self._settle()
+        judged = [self._judged(id, allowed) for id, allowed in rules.items()]
+        problems = [problem for problem, _ in judged if problem]
+        if not any(verdict.outcome is Outcome.INVALID for _, verdict in judged):
+            problems += [line for line, _ in undelivered(self.ledger)]
+        for endpoint in self._endpoints:
+            problems += [*endpoint.problems(), *endpoint.unplayed()]
+        self.findings = "\n".join(problems)
+        return self.findings
+
+    def release(self) -> None:
+        """Let go of everything that is held."""
+        for spies in self._spies:
+            spies.release()
+        for endpoint in self._endpoints:
+            endpoint.release(by="run-ended")
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def _judged(self, id: str, allow_not_exercised: bool) -> tuple[str, Verdict]:
+        """What is wrong by one rule, as text (empty where nothing is), and the verdict."""
+        from pytest_agentguard.reports.story import render_finding
+
+        rule = catalogue.invariant(id)
+        self._settle()
+        verdict = judge(self.ledger, rule)
+        allowed = allow_not_exercised and verdict.outcome is Outcome.NOT_EXERCISED
+        if allowed or verdict.outcome is Outcome.HELD:
+            return "", verdict
+        rerun = f'pytest "{self._name}"' if " " in self._name else f"pytest {self._name}"
+        return render_finding(verdict, self.ledger, occasion=rule.occasion, rerun=rerun), verdict
+
+    def _settle(self) -> None:
+        """Wait until the engine has recorded what its clients have seen.
+
+        A barrier may overtake what became ready together with it, never what the round before it found.
+        """
+        if self._endpoints:
+            for _ in range(2):
+                self._engine().run(_nothing)
+
+    def _started(self, final: str = "", limits: Limits | None = None) -> None:
+        self.ledger.record(
+            RunStarted,
+            witness=Witness.RUNNER,
+            scenario=self._name,
+            final=final,
+            limits={**self._limits.declared(), **(limits or _NO_LIMITS).declared()},
+            tools={spy.name: spy.parameters for spies in self._spies for spy in spies},
+        )
+
+    def _ended(self, **fields: Any) -> None:
+        self.ledger.record(RunEnded, witness=Witness.RUNNER, **fields)
+        self.release()
+
+
+def _nothing() -> None:
+    return None
+
+
+def _need_sockets() -> None:
+    import socket
+
+    if socket.socket.__module__ == "pytest_socket":
+        raise UsageError(
+            "sse_endpoint listens on 127.0.0.1 and pytest-socket blocks every socket of this test: "
+            "add --allow-hosts=127.0.0.1 to --disable-socket"
+        )
