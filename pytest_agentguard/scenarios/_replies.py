@@ -1,6 +1,6 @@
 """Replies and positions that the scenarios share.
 
-A nonce stands first in every value, so that a value that was cut or repaired still shows to which offer it belongs.
+A nonce stands first in every value, so that a value that was cut or repaired still shows its offer.
 """
 
 from __future__ import annotations

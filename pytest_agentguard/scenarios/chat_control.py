@@ -77,13 +77,6 @@ SCENARIOS = (
         hint="A keep-alive is no event of the model and ends nothing.",
     ),
     Scenario(
-        id="closed-after-marker",
-        summary="The body has no length and ends with the connection, after its completion marker.",
-        invariants=_HEALTHY,
-        script=then_answer(record().framed("close")),
-        hint="A close is a legal end once the marker has arrived.",
-    ),
-    Scenario(
         id="parallel-calls",
         summary="The model asks for two calls in one turn.",
         invariants=("calls-kept-apart", *_HEALTHY),

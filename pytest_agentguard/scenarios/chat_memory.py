@@ -1,0 +1,66 @@
+"""Chat bodies that never end, in two sizes: what the agent keeps of them may not grow with what is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pytest_agentguard import Reply, Scenario, Setup, Variant
+from pytest_agentguard.scenarios._replies import recovery
+
+_SIZES = (Variant("8-mib", size=8 * 1024 * 1024), Variant("64-mib", size=64 * 1024 * 1024))
+_DELTA = "and so on, and so forth, " * 160  # long deltas, so that the client's own pace does not rule
+
+
+def _flood(what: str) -> Callable[[Setup, Variant], Sequence[Reply]]:
+    def vary(setup: Setup, variant: Variant) -> list[Reply]:
+        reply = Reply().text(_DELTA, "and that is all.").flood(what, variant.size)
+        return [reply.named(f"{what} without end, {variant.label}"), recovery(setup)]
+
+    return vary
+
+
+def _endless(id: str, what: str, summary: str, hint: str, modes: tuple[str, ...]) -> Scenario:
+    return Scenario(
+        id=id,
+        summary=summary,
+        invariants=("stream-memory-bounded",),
+        variants=_SIZES,
+        vary=_flood(what),
+        modes=modes,
+        memory=True,
+        seconds=90.0,
+        requirements=("A24", "D08"),
+        hint=hint,
+    )
+
+
+SCENARIOS = (
+    _endless(
+        "endless-event",
+        "event",
+        "One event of the stream never ends.",
+        "A line without an end is kept for ever unless the reader has a bound.",
+        ("stream",),
+    ),
+    _endless(
+        "endless-keep-alives",
+        "keep-alive",
+        "The stream consists of keep-alives without end.",
+        "Nothing of a keep-alive is worth keeping.",
+        ("stream",),
+    ),
+    _endless(
+        "endless-text",
+        "text",
+        "The text of the answer never ends.",
+        "Whoever collects an answer needs a bound on how long it may become.",
+        ("stream",),
+    ),
+    _endless(
+        "endless-body",
+        "text",
+        "The body that is not streamed never ends.",
+        "Whoever reads a whole body needs a bound on how long it may become.",
+        ("block",),
+    ),
+)

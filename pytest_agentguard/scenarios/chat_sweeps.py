@@ -1,0 +1,152 @@
+"""Sweeps over one chat reply, a lane for each offset: cut after every byte or event, split at every byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_agentguard import END, Lane, Reply, Scenario, Setup, after_event, at_byte
+from pytest_agentguard.scenarios._replies import answer, recovery
+
+_INCOMPLETE = ("no-tool-on-incomplete-stream", "no-success-on-incomplete-stream")
+_SAME = ("same-answer-at-any-split", "tool-runs-once")
+_SECONDS = 180.0
+
+_LONG = "{nonce}-" + "evidence-of-some-length-" * 24
+_MIXED = "{nonce}: größer als 漢字, 👩‍💻 and \u2028 too"
+
+
+def _long_call() -> Reply:
+    """A call whose bytes, in every dialect and mode, number a thousand or more before the finish event."""
+    text = ("Let me ", "record ", "that.")
+    size = len(_LONG) // 4
+    fragments = ('{"x": "', *(_LONG[n : n + size] for n in range(0, len(_LONG), size)), '", "y": "', 'done"}')
+    return Reply().text(*text).call("record", raw=fragments)
+
+
+def _mixed_call() -> Reply:
+    return Reply().text("Größe: ", "漢字, 👩‍💻.").call("record", x=_MIXED, y="ünd")
+
+
+def _mark(setup: Setup, reply: Reply, what: str) -> int:
+    return next(mark.at for mark in setup.measure(reply).marks if mark.what == what)
+
+
+def _events(setup: Setup, reply: Reply) -> int:
+    """How many whole events leave before the finish event."""
+    marks = setup.measure(reply).marks
+    finish = next(mark.at for mark in marks if mark.what == "finish-starts")
+    return sum(mark.what == "event" and mark.at <= finish for mark in marks)
+
+
+def _cut_lanes(setup: Setup) -> Iterator[Lane]:
+    reply = _long_call()
+    for n in range(_mark(setup, reply, "finish-starts") + 1):
+        label = f"byte-{n:04}"
+        yield Lane(label, [reply.cut(at_byte(n)).named(f"cut after {n} bytes"), recovery(setup)])
+
+
+def _event_lanes(setup: Setup) -> Iterator[Lane]:
+    reply = _long_call()
+    for n in range(_events(setup, reply) + 1):
+        at = after_event(n)
+        endings = {
+            "cut": reply.cut(at),
+            "close": reply.cut(at, framing="close"),
+            "break": reply.protocol_cut(at),
+            "reset": reply.reset(at),
+        }
+        for name, ended in endings.items():
+            yield Lane(f"{name}-{n:02}", [ended.named(f"{name} after {n} events"), recovery(setup)])
+
+
+def _strict_lanes(setup: Setup) -> Iterator[Lane]:
+    reply = _long_call()
+    first, marker = (_mark(setup, reply, what) for what in ("finish-starts", "marker"))
+    for n in range(first + 1, marker):
+        yield Lane(f"byte-{n:04}", [reply.cut(at_byte(n)).named(f"cut after {n} bytes"), recovery(setup)])
+
+
+def _split_lanes(setup: Setup) -> Iterator[Lane]:
+    reply = _mixed_call()
+    for n in range(1, len(setup.measure(reply).body)):
+        yield Lane(f"split-{n:04}", [reply.split(at=(n,)).named(f"split at {n}"), answer(setup)])
+
+
+def _shapes(setup: Setup) -> Iterator[tuple[str, Reply]]:
+    reply = _mixed_call()
+    yield "as-it-comes", reply
+    for size in (1, 2, 3, 7):
+        yield f"every-{size}", reply.split(each=size)
+    yield "inside-characters", reply.split(by="utf-8")
+    yield "one-length", reply.framed("length")
+    yield "until-close", reply.framed("close").split(each=5)
+    if setup.mode == "stream":
+        yield "crlf", reply.newlines("\r\n")
+        yield "crlf-torn", reply.newlines("\r\n").split(by="newline")
+        yield "crlf-every-1", reply.newlines("\r\n").split(each=1)
+        yield "cr", reply.newlines("\r")
+        yield "cr-every-1", reply.newlines("\r").split(each=1)
+        yield "keep-alives", _kept_alive(setup, reply)
+    else:
+        yield "spaces-around", reply.keep_alive(count=3).keep_alive(END)
+
+
+def _kept_alive(setup: Setup, reply: Reply) -> Reply:
+    for n in range(_events(setup, reply) + 1):
+        reply = reply.keep_alive(after_event(n))
+    return reply
+
+
+def _shape_lanes(setup: Setup) -> list[Lane]:
+    return [Lane(name, [reply.named(name), answer(setup)]) for name, reply in _shapes(setup)]
+
+
+SCENARIOS = (
+    Scenario(
+        id="cut-after-every-byte",
+        summary="A complete reply with a call is cut after each byte up to its finish event.",
+        invariants=_INCOMPLETE,
+        lanes=lambda setup: list(_cut_lanes(setup)),
+        seconds=_SECONDS,
+        requirements=("D02",),
+        hint="There is no byte before the finish event after which the call is safe to run.",
+    ),
+    Scenario(
+        id="end-after-every-event",
+        summary="A complete reply with a call ends after each of its events, in each way that there is.",
+        invariants=_INCOMPLETE,
+        lanes=lambda setup: list(_event_lanes(setup)),
+        modes=("stream",),
+        seconds=_SECONDS,
+        requirements=("D02", "D07"),
+        hint="A whole event is not a whole reply.",
+    ),
+    Scenario(
+        id="cut-up-to-the-marker",
+        summary="A complete reply with a call is cut after each byte from its finish event to its marker.",
+        invariants=_INCOMPLETE,
+        lanes=lambda setup: list(_strict_lanes(setup)),
+        modes=("stream",),
+        strict=True,
+        seconds=_SECONDS,
+        requirements=("D02",),
+        hint="Only an agent that reads the stream itself can see this; the strict rules ask for it.",
+    ),
+    Scenario(
+        id="split-at-every-byte",
+        summary="A complete reply comes in two chunks, split at each byte in turn.",
+        invariants=_SAME,
+        lanes=lambda setup: list(_split_lanes(setup)),
+        seconds=_SECONDS,
+        requirements=("D03",),
+        hint="Where a chunk begins means nothing; what the agent makes of it may not depend on it.",
+    ),
+    Scenario(
+        id="any-shape-on-the-wire",
+        summary="A complete reply comes byte by byte, with torn characters, other line ends, keep-alives.",
+        invariants=_SAME,
+        lanes=_shape_lanes,
+        requirements=("D03",),
+        hint="All of these are the same reply.",
+    ),
+)

@@ -1,0 +1,56 @@
+"""Several chats at once in one process: what happens to one of them never shows in another."""
+
+from __future__ import annotations
+
+from pytest_agentguard import Lane, Limits, Reply, Scenario, Setup
+from pytest_agentguard.scenarios._replies import after_piece, answer, record, recovery
+
+
+def _slow() -> Reply:
+    """A healthy call that is still under way when the others have failed."""
+    return record().pause(0.4, after_piece(0, 1)).pause(0.4, after_piece(1)).named("healthy and slow")
+
+
+def _healthy(label: str, setup: Setup) -> Lane:
+    return Lane(label, [_slow(), answer(setup)])
+
+
+def _two(setup: Setup) -> list[Lane]:
+    cut = Reply().text("Let me record that.").call("record", x="{nonce}-evidence").cut(inside="x")
+    return [Lane("cut", [cut, recovery(setup)]), _healthy("whole", setup)]
+
+
+def _eight(setup: Setup) -> list[Lane]:
+    faulty = {
+        "cut": record().cut(),
+        "error": record().error("overloaded")
+        if setup.mode == "stream"
+        else record().json_error("overloaded"),
+        "page": Reply().html(),
+        "stall": record().stall(),
+    }
+    lanes = [Lane(label, [reply, recovery(setup)]) for label, reply in faulty.items()]
+    return [*lanes, *(_healthy(f"whole-{n}", setup) for n in range(1, 5))]
+
+
+SCENARIOS = (
+    Scenario(
+        id="two-chats-one-cut",
+        summary="Two chats run at once, and one of them is cut in the middle of its call.",
+        invariants=("runs-isolated",),
+        lanes=_two,
+        together=True,
+        requirements=("A43",),
+        hint="The one that was not cut has its own text, its own call and its own answer.",
+    ),
+    Scenario(
+        id="eight-chats-half-fail",
+        summary="Eight chats run at once; four of them fail, each in another way.",
+        invariants=("runs-isolated",),
+        lanes=_eight,
+        together=True,
+        limits=Limits(idle_timeout=1.5),
+        requirements=("A43",),
+        hint="The four that were healthy have their own text, their own calls and their own answers.",
+    ),
+)
