@@ -144,7 +144,11 @@ class Plan:
                 yield moves.pop(0)[1]
 
     def delivered(self, sent: int) -> Delivered:
-        """What ``sent`` body bytes amount to: calls begun, calls whole, text, whether it was complete."""
+        """What ``sent`` body bytes amount to: calls begun, calls whole, text, whether it was complete.
+
+        Bytes of a flood or a drip count for nothing here.
+        """
+        sent = min(sent, self.last)
         passed = [mark for mark in self.marks if mark.at <= sent]
         text = ""
         for position, so_far in self.texts:

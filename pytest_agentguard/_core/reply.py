@@ -9,6 +9,7 @@ call is joined to its offer.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -326,25 +327,30 @@ class Reply:
 def _inside(reply: Reply, name: str) -> tuple[Reply, Where]:
     """The reply with a fragment boundary in the middle of the value of ``name``, and that position."""
     for n, part in enumerate(reply.turn.parts):
-        if not isinstance(part, ToolCall):
+        middle = _middle(part.arguments, name) if isinstance(part, ToolCall) else None
+        if middle is None:
             continue
-        raw = part.arguments
-        key = raw.find(f'"{name}": ')
-        if key < 0:
-            continue
-        begin = key + len(name) + 4
-        _, stop = json.JSONDecoder().raw_decode(raw, begin)
-        middle = (begin + 1 + stop) // 2
-        if (
-            NONCE in raw[begin:stop]
-        ):  # keep the nonce whole, so that the cut call can still be joined to its offer
-            middle = max(middle, min(stop - 2, raw.index(NONCE, begin) + len(NONCE)))
+        fragments = ("".join(part.fragments)[:middle], "".join(part.fragments)[middle:])
         parts = list(reply.turn.parts)
-        parts[n] = replace(part, fragments=(raw[:middle], raw[middle:]))
-        return replace(reply, turn=replace(reply.turn, parts=tuple(parts))), Where(
-            "piece", part=n, fragment=0
-        )
+        parts[n] = replace(part, fragments=fragments)
+        where = Where("piece", part=n, fragment=0)
+        return replace(reply, turn=replace(reply.turn, parts=tuple(parts))), where
     raise UsageError(f"no call of this reply has an argument named {name!r}")
+
+
+def _middle(raw: str, name: str) -> int | None:
+    """The middle of the value of ``name``; behind a nonce in it, so that the cut call can be joined."""
+    key = re.search(re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:\s*", raw)
+    if key is None:
+        return None
+    begin = key.end()
+    try:
+        _, stop = json.JSONDecoder().raw_decode(raw, begin)
+    except ValueError:
+        stop = len(raw)
+    nonce = raw.find(NONCE, begin, stop)
+    middle = (begin + 1 + stop) // 2
+    return middle if nonce < 0 else max(middle, nonce + len(NONCE))
 
 
 def _words(text: str) -> list[str]:
