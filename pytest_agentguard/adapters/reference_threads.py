@@ -1,0 +1,18 @@
+"""The reference agent, synchronous, in plain threads."""
+
+from __future__ import annotations
+
+from pytest_agentguard import Adapter, Job
+
+
+def _run(job: Job) -> str:
+    from pytest_agentguard.reference.threads import ThreadAgent
+
+    return ThreadAgent(job).run()
+
+
+def _prepare() -> None:
+    import pytest_agentguard.reference.threads  # noqa: F401
+
+
+ADAPTER = Adapter(name="reference-threads", run=_run, prepare=_prepare)

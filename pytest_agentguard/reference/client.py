@@ -1,0 +1,82 @@
+"""The endpoint client on httpx: what both kinds of agent send, and httpx's errors as ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from pytest_agentguard.reference import errors
+from pytest_agentguard.reference.bounds import Bounds
+from pytest_agentguard.reference.conversation import Conversation
+from pytest_agentguard.reference.intake import EVENT_STREAM, JSON, Head, Intake
+
+TLS = httpx.create_ssl_context()  # loading certificates costs a hundred times what a client does
+
+
+def settings(bounds: Bounds) -> dict[str, Any]:
+    """How a client is made. A read timeout is about silence; the limits on the whole are set around it."""
+    idle = bounds.idle_timeout
+    timeout = httpx.Timeout(
+        connect=bounds.connect_timeout, read=idle, write=idle, pool=bounds.connect_timeout
+    )
+    return {"verify": TLS, "timeout": timeout, "follow_redirects": False}  # key and prompt go nowhere else
+
+
+def request(conversation: Conversation) -> dict[str, Any]:
+    """The next request, as arguments of ``client.stream``."""
+    endpoint = conversation.job.endpoint
+    headers = {
+        **conversation.dialect.headers(endpoint.api_key),
+        "Content-Type": JSON,
+        "Accept": EVENT_STREAM if conversation.job.mode == "stream" else JSON,
+        "Accept-Encoding": "identity",  # what is not packed cannot unpack to more than was read
+    }
+    return {
+        "method": "POST",
+        "url": endpoint.base_url.rstrip("/") + conversation.dialect.PATH,
+        "headers": headers,
+        "content": json.dumps(conversation.request()).encode(),
+    }
+
+
+def head_of(response: httpx.Response) -> Head:
+    """What the response's head says."""
+    headers = response.headers
+    return Head(
+        response.status_code,
+        headers.get("content-type", ""),
+        headers.get("content-encoding", "").strip().lower(),
+        headers.get("location", ""),
+    )
+
+
+@contextmanager
+def reported(intake: Intake) -> Iterator[None]:
+    """Transport errors become ours, and every error carries what had come by then."""
+    try:
+        with _translated(intake):
+            yield
+    except errors.AgentError as error:
+        error.received = bytes(intake.kept)
+        error.partial = intake.so_far()
+        raise
+
+
+@contextmanager
+def _translated(intake: Intake) -> Iterator[None]:
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.PoolTimeout) as error:
+        raise errors.Unreachable(f"no connection: {error!r}") from error
+    except httpx.TimeoutException as error:
+        limit = intake.bounds.idle_timeout
+        raise errors.IdleTimeout(
+            f"silence: idle_timeout={limit} s received={intake.received} bytes"
+        ) from error
+    except httpx.TransportError as error:
+        came = f"received={intake.received} bytes"
+        raise errors.ConnectionLost(f"the connection was lost: {came} {error!r}") from error

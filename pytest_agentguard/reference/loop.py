@@ -1,0 +1,64 @@
+"""The agent, on asyncio and on trio: ask the model, run the tools that it calls, until it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import httpx
+
+from pytest_agentguard.reference import errors
+from pytest_agentguard.reference.client import head_of, reported, request, settings
+from pytest_agentguard.reference.conversation import Conversation, Ready
+from pytest_agentguard.reference.tools import result_text
+from pytest_agentguard.reference.turns import Result, Turn
+
+
+class Agent(Conversation):
+    """One run. It returns the model's answer, or raises an ``AgentError`` that says why there is none."""
+
+    async def run(self) -> str:
+        """The whole run, under its deadline."""
+        with anyio.move_on_after(self.bounds.deadline) as scope:
+            answer = await self._rounds()
+        if scope.cancel_called:  # also where a tool swallowed the cancel
+            raise errors.DeadlineReached(f"the run took too long: deadline={self.bounds.deadline} s")
+        return answer
+
+    async def _rounds(self) -> str:
+        async with httpx.AsyncClient(**settings(self.bounds)) as client:  # nothing is shared with another run
+            for _ in range(self.bounds.rounds):
+                turn = await self.ask(client)
+                self.permit(turn)
+                if not turn.calls:
+                    return turn.text
+                self.tell(turn, await self.perform(turn))
+        raise errors.RoundsExhausted(f"no answer within rounds={self.bounds.rounds}")
+
+    async def ask(self, client: httpx.AsyncClient) -> Turn:
+        """One exchange with the model. It is never repeated: a second request is a decision of the caller."""
+        intake = self.receiving()
+        with reported(intake):
+            with anyio.move_on_after(self.bounds.request_timeout):
+                async with client.stream(**request(self)) as response:
+                    intake.begin(head_of(response))
+                    async for chunk in response.aiter_raw():
+                        if intake.feed(chunk):
+                            break  # closes the response; what the connection still holds is of no interest
+                return intake.end()
+            raise errors.RequestTimeout(f"no reply within request_timeout={self.bounds.request_timeout} s")
+
+    async def perform(self, turn: Turn) -> list[Result]:
+        """One result for every call of the turn, in order."""
+        checked = self.check_all(turn)
+        return [await self.execute(call) if isinstance(call, Ready) else call for call in checked]
+
+    async def execute(self, ready: Ready) -> Result:
+        """Run one call, once. What the tool raises is told to the model; a cancel is not caught."""
+        try:
+            value: Any = await ready.tool.arun(**ready.arguments)
+        except Exception as error:
+            return Result(
+                ready.call, f"error: {errors.shown(f'{type(error).__name__}: {error}')}", failed=True
+            )
+        return Result(ready.call, result_text(value, self.bounds.output_bytes))
