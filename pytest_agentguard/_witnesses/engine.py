@@ -1,0 +1,226 @@
+"""One thread for all listeners: a selector, a wake-up socket and a heap of deadlines. Nothing polls."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import selectors
+import socket
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import Protocol
+
+from pytest_agentguard._core import limits
+from pytest_agentguard._core.errors import LimitReached
+
+READ = selectors.EVENT_READ
+WRITE = selectors.EVENT_WRITE
+
+
+class Handler(Protocol):
+    """What the engine calls when a socket is ready; an exception of it goes to ``failed``."""
+
+    def ready(self, events: int) -> None:
+        """The socket can be read, written or both."""
+
+    def failed(self, error: BaseException) -> None:
+        """``ready`` or a deadline raised."""
+
+
+class Timer:
+    """One deadline. Cancelling it is cheap; it leaves the heap when its time comes."""
+
+    __slots__ = ("_action", "_handler")
+
+    def __init__(self, action: Callable[[], None], handler: Handler) -> None:
+        self._action: Callable[[], None] | None = action
+        self._handler: Handler | None = handler
+
+    def cancel(self) -> None:
+        """Do not fire."""
+        self._action = self._handler = None
+
+    def fire(self) -> None:
+        """Run the action, unless cancelled."""
+        action, handler = self._action, self._handler
+        self.cancel()
+        if action is not None and handler is not None:
+            _guarded(action, handler)
+
+
+class Engine:
+    """Serves sockets on one daemon thread, which starts with the first of them.
+
+    ``call`` and ``run`` may be used from any thread, ``watch``, ``unwatch`` and ``later`` on the engine's own.
+    After a fork the child has no part in it: its copies of the sockets are closed, calls do nothing.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+        self._commands: deque[Callable[[], None]] = deque()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._order = count()
+        self._selector = selectors.DefaultSelector()
+        self._inside, self._outside = socket.socketpair()
+        self._sockets: set[socket.socket] = {self._inside, self._outside}
+        for end in self._sockets:
+            end.setblocking(False)
+        self._selector.register(self._inside, READ, None)
+        os.register_at_fork(after_in_child=partial(_abandon, weakref.ref(self)))
+
+    # -- from any thread ------------------------------------------------------------------------------
+
+    def call(self, action: Callable[[], None]) -> bool:
+        """Run ``action`` on the engine's thread, soon. False where there is no engine to do it (any more)."""
+        if os.getpid() != self._pid or not self._started():
+            return False
+        self._commands.append(action)
+        try:
+            self._outside.send(b"\0")
+        except BlockingIOError:
+            pass  # it is being woken already
+        except OSError:
+            return False
+        return True
+
+    def run(self, action: Callable[[], None], *, limit: float = limits.ENGINE_SECONDS) -> bool:
+        """Run ``action`` on the engine's thread and wait for it; its exception is raised here."""
+        if threading.current_thread() is self._thread:
+            action()
+            return True
+        done = threading.Event()
+        errors: list[BaseException] = []
+
+        def command() -> None:
+            try:
+                action()
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                done.set()
+
+        if not self.call(command):
+            return False
+        if not done.wait(limit):
+            raise LimitReached(f"the engine did not answer within limit={limit:g} s")
+        if errors:
+            raise errors[0]
+        return True
+
+    def stop(self) -> None:
+        """End the thread and close every socket; again or in a forked child it does nothing."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            thread, self._stopping = self._thread, True
+        if thread is None:
+            self._close_all()
+            return
+        try:
+            self._outside.send(b"\0")
+        except OSError:
+            pass
+        if thread is not threading.current_thread():
+            thread.join(limits.ENGINE_SECONDS)
+
+    def _started(self) -> bool:
+        if self._thread is not None:
+            return not self._stopping
+        with self._lock:
+            if self._stopping:
+                return False
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="agentguard-engine", daemon=True)
+                self._thread.start()
+        return True
+
+    # -- on the engine's thread -----------------------------------------------------------------------
+
+    def watch(self, sock: socket.socket, events: int, handler: Handler) -> None:
+        """Call ``handler`` when ``sock`` is ready for ``events``; again to change them."""
+        if sock in self._sockets:
+            self._selector.modify(sock, events, handler)
+            return
+        self._selector.register(sock, events, handler)
+        self._sockets.add(sock)
+
+    def unwatch(self, sock: socket.socket) -> None:
+        """Forget ``sock``; before it is closed, always."""
+        if sock in self._sockets:
+            self._sockets.discard(sock)
+            self._selector.unregister(sock)
+
+    def later(self, seconds: float, action: Callable[[], None], handler: Handler) -> Timer:
+        """Run ``action`` after ``seconds``; what it raises goes to ``handler``."""
+        timer = Timer(action, handler)
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), timer))
+        return timer
+
+    def _serve(self) -> None:
+        try:
+            while not self._stopping:
+                for key, events in self._selector.select(self._until_due()):
+                    if key.data is None:
+                        self._obey()
+                    elif key.fileobj in self._sockets:  # an earlier one of this round may have closed it
+                        _guarded(partial(key.data.ready, events), key.data)
+                self._fire_due()
+        finally:
+            self._stopping = True
+            self._obey()
+            self._close_all()
+
+    def _until_due(self) -> float | None:
+        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+
+    def _fire_due(self) -> None:
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            heapq.heappop(self._timers)[2].fire()
+
+    def _obey(self) -> None:
+        try:
+            self._inside.recv(4096)
+        except OSError:
+            pass
+        while self._commands:
+            action = self._commands.popleft()
+            try:
+                action()
+            except Exception:  # a command reports its own errors (see run); the thread lives on
+                continue
+
+    def _close_all(self) -> None:
+        for sock in self._sockets:
+            sock.close()
+        self._sockets.clear()
+        self._selector.close()
+
+    def _leave_to_parent(self) -> None:
+        """Close this process's copies. Nothing is unregistered: the selector is the parent's too."""
+        self._stopping = True
+        self._close_all()
+
+
+def _abandon(reference: weakref.ref[Engine]) -> None:
+    engine = reference()
+    if engine is not None:
+        engine._leave_to_parent()
+
+
+def _guarded(action: Callable[[], None], handler: Handler) -> None:
+    try:
+        action()
+    except BaseException as error:  # a user's predicate may raise anything, pytest.fail() too
+        try:
+            handler.failed(error)
+        except BaseException:  # the recorder itself is broken: nobody is left to be told
+            return

@@ -1,0 +1,103 @@
+"""How a plan looks in HTTP: head, framing of the body, declared length. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+from pytest_agentguard._core.plan import End, Hold, Plan, Repeat
+
+_BODILESS = (204, 205, 304)
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The head of one answer, and how its body is framed."""
+
+    head: bytes
+    chunked: bool
+    closes: bool  # the connection ends with the answer, and the head says so
+
+    def lead(self, size: int) -> bytes:
+        """What precedes a piece of the body of ``size`` bytes."""
+        return b"%x\r\n" % size if self.chunked else b""
+
+    @property
+    def trail(self) -> bytes:
+        """What follows a piece of the body."""
+        return b"\r\n" if self.chunked else b""
+
+    @property
+    def last(self) -> bytes:
+        """What follows the whole body."""
+        return LAST_CHUNK if self.chunked else b""
+
+
+def without_body(plan: Plan) -> Plan:
+    """The same answer with no body, for HEAD; its length stays declared."""
+    length = () if _says(plan, "content-length") else (("Content-Length", str(len(plan.body))),)
+    return replace(plan, headers=(*plan.headers, *length), body=b"", stop=None, moves=(), chunks=())
+
+
+def fitted(plan: Plan) -> Plan:
+    """The plan as its status permits: 204, 205 and 304 have no body."""
+    return replace(plan, body=b"", stop=None, chunks=()) if plan.status in _BODILESS else plan
+
+
+def frame(plan: Plan, *, version: str, wants_close: bool, hold_limit: float | None = None) -> Frame:
+    """The frame of ``plan`` for a client of this version; ``hold_limit`` replaces the limits of its holds."""
+    bodiless = plan.status in _BODILESS
+    framing = "close" if plan.framing == "chunked" and version != "1.1" else plan.framing
+    said = bodiless or _says(plan, "transfer-encoding") or _says(plan, "content-length")
+    closes = wants_close or (framing == "close" and not said)
+    lines = [f"HTTP/1.1 {plan.status} {_reason(plan.status)}"]
+    lines += [f"{name}: {value}" for name, value in plan.headers]
+    if framing == "chunked" and not said:
+        lines.append("Transfer-Encoding: chunked")
+    elif framing == "length" and not said:
+        lines.append(f"Content-Length: {declared_length(plan, hold_limit)}")
+    if closes:
+        lines.append("Connection: close")
+    head = "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+    return Frame(head, framing == "chunked" and not _says(plan, "content-length") and not bodiless, closes)
+
+
+def declared_length(plan: Plan, hold_limit: float | None = None) -> int:
+    """What ``Content-Length`` says: what will be sent, or more than that where the answer is not to end."""
+    flooded = sum(move.size for position, move in reached(plan) if isinstance(move, Repeat))
+    if plan.end is End.CLEAN:
+        return plan.last + flooded
+    dripped = sum(_dripped(move, hold_limit) for _, move in reached(plan) if isinstance(move, Hold))
+    missing = 1 if plan.last == len(plan.body) else 0  # else the answer would be whole before its end
+    return len(plan.body) + flooded + dripped + missing
+
+
+def planned_size(plan: Plan) -> int:
+    """Body bytes that leave when everything goes as planned, floods included, drips not."""
+    return plan.last + sum(move.size for _, move in reached(plan) if isinstance(move, Repeat))
+
+
+def reached(plan: Plan) -> Iterator[tuple[int, object]]:
+    """The moves that lie before the end of the plan."""
+    return ((position, move) for position, move in plan.moves if position <= plan.last)
+
+
+def _dripped(hold: Hold, hold_limit: float | None) -> int:
+    if not hold.drip:
+        return 0
+    limit = hold.limit if hold_limit is None else hold_limit
+    return (math.ceil(limit / max(hold.every, 0.001)) + 2) * len(hold.drip)
+
+
+def _says(plan: Plan, name: str) -> bool:
+    return any(known.lower() == name for known, _ in plan.headers)
+
+
+def _reason(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Status"

@@ -1,0 +1,115 @@
+"""One loopback port: accepts connections, bounded, and hands their requests to a service."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+
+from pytest_agentguard._core import limits
+from pytest_agentguard._core.errors import AgentguardError
+from pytest_agentguard._witnesses.connection import Connection, Service
+from pytest_agentguard._witnesses.delivery import Exchange
+from pytest_agentguard._witnesses.engine import READ, Engine
+
+_ACCEPTED_AT_ONCE = 64
+_BREATH = 0.05  # s without accepting when the process has no file descriptor left
+_TURNED_AWAY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class Listener:
+    """A listening socket on 127.0.0.1. Connects are taken by the kernel from the first moment on."""
+
+    def __init__(self, engine: Engine, service: Service) -> None:
+        self._engine = engine
+        self._service = service
+        self._connections: dict[Connection, None] = {}  # in order of arrival
+        self._socket = _listening_socket()
+        self.port: int = self._socket.getsockname()[1]
+        if not engine.call(lambda: engine.watch(self._socket, READ, self)):
+            self._socket.close()
+            raise AgentguardError("the engine has been stopped")
+
+    def release(self, by: str, chosen: Callable[[Exchange], bool]) -> None:
+        """Let go of the holds of every answer that is ``chosen``, and return when that is done."""
+        self._engine.run(lambda: self._release(by, chosen))
+
+    def close(self) -> None:
+        """Stop listening and end every connection; it is done on return."""
+        if not self._engine.run(self._close):
+            self._socket.close()
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has been closed."""
+        self._connections.pop(connection, None)
+
+    # -- on the engine's thread -----------------------------------------------------------------------
+
+    def ready(self, events: int) -> None:
+        """Clients wait to be accepted."""
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                sock, _ = self._socket.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                continue
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    raise
+                self._pause()
+                return
+            self._accept(sock)
+
+    def failed(self, error: BaseException) -> None:
+        """Accepting raised."""
+        self._service.failed(error)
+
+    def _accept(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if len(self._connections) >= limits.CONNECTIONS and not self._evict():
+            self._service.crowded()
+            sock.send(_TURNED_AWAY)
+            sock.close()
+            return
+        self._connections[Connection(sock, self, self._engine, self._service)] = None
+
+    def _evict(self) -> bool:
+        """Close the oldest connection that waits for nothing."""
+        idle = next((connection for connection in self._connections if connection.idle), None)
+        if idle is not None:
+            idle.close()
+        return idle is not None
+
+    def _pause(self) -> None:
+        self._engine.unwatch(self._socket)
+        self._engine.later(_BREATH, self._resume, self)
+
+    def _resume(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._engine.watch(self._socket, READ, self)
+
+    def _release(self, by: str, chosen: Callable[[Exchange], bool]) -> None:
+        for connection in list(self._connections):
+            delivery = connection.delivery
+            if delivery is not None and chosen(delivery.exchange):
+                delivery.release(by)
+
+    def _close(self) -> None:
+        self._engine.unwatch(self._socket)
+        self._socket.close()
+        for connection in list(self._connections):
+            connection.abandon()
+
+
+def _listening_socket() -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(limits.CLIENT_BACKLOG)
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        raise AgentguardError(f"no listener on 127.0.0.1: {error}") from error
+    return sock
