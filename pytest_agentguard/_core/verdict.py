@@ -130,6 +130,6 @@ def unsound(ledger: Ledger) -> tuple[str, *tuple[Event, ...]] | None:
 def undelivered(ledger: Ledger) -> Iterator[tuple[str, StreamEnded]]:
     """Each fault that was planned and did not happen as planned, in words, with its receipt."""
     for end in ledger.of(StreamEnded):
-        if end.end == "server-failed" or (not end.fired and end.end != "client-left"):
+        if end.end != "client-left" and (end.end != end.planned_end or not end.fired):
             ends = f"end={end.end} planned={end.planned_end} sent={end.sent} planned={end.planned}"
             yield f"fault of stream={end.stream} not delivered: {ends}", end
