@@ -78,7 +78,7 @@ def render_ledger(
     lines = [f"ledger events={len(events)}"]
     lines += event_lines(events[:limit_events], width, unicode=unicode, least=LEAST)
     if len(events) > limit_events:
-        lines.append(sign(f"  … {len(events) - limit_events} more events", unicode))
+        lines.append(sign(f"  … {len(events) - limit_events} more", unicode))
     return "\n".join(lines)
 
 

@@ -34,7 +34,7 @@ def render(
         lines += [""] * bool(lines)
         lines.append(f"{name} ({len(entries)})")
         lines += _table(entries, width, unicode)
-    return "\n".join(clipped(line, width, unicode) for line in lines)
+    return "\n".join(clipped(line.rstrip(), width, unicode) for line in lines)
 
 
 def _scenario(id: str, scenario: Scenario) -> Entry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import textwrap
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -118,9 +118,23 @@ def call(tool: str, arguments: Any, unicode: bool = True, limit: int = limits.TE
 
 
 def wrapped(text: str, width: int, indent: str) -> list[str]:
-    """``text`` in lines of at most ``width`` columns, every line but the first behind ``indent``."""
+    """``text`` in lines of at most ``width`` columns, every line but the first behind ``indent``.
+
+    Room for the indent is kept in the first line too. Lines break at spaces, and inside words that are too
+    long.
+    """
     room = max(8, width - len(indent))
-    lines = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    lines, line = [], ""
+    for word in re.split(r"(?<! )(?= )", text):
+        if line and columns(line + word) > room:
+            lines.append(line)
+            line, word = "", word.lstrip(" ")
+        while columns(word) > room:
+            head = _first(word, room)
+            lines.append(head)
+            word = word[len(head) :]
+        line += word
+    lines.append(line)
     return [lines[0], *(indent + line for line in lines[1:])]
 
 
