@@ -359,5 +359,15 @@ def _words(text: str) -> list[str]:
 
 
 def _thirds(text: str) -> list[str]:
+    """About three pieces of ``text``; none of them ends inside a nonce."""
     size = max(1, -(-len(text) // 3))
-    return [text[n : n + size] for n in range(0, len(text), size)] or [""]
+    pieces: list[str] = []
+    begin = 0
+    while begin < len(text):
+        stop = begin + size
+        nonce = text.rfind(NONCE, begin, stop + len(NONCE) - 1)
+        if nonce >= 0:
+            stop = max(stop, nonce + len(NONCE))
+        pieces.append(text[begin:stop])
+        begin = stop
+    return pieces or [""]
