@@ -113,7 +113,6 @@ _WHOLE = (
         summary="The arguments have the same key twice.",
         invariants=("tool-runs-once",),
         script=then_answer(Reply().call("record", raw='{"x": "{nonce}-first", "x": "{nonce}-second"}')),
-        without=BROKEN_JSON,
         hint="JSON leaves it open; the last value or a refusal are what everybody expects.",
     ),
     Scenario(

@@ -8,6 +8,7 @@ from pytest_agentguard import BEFORE_FINISH, PURGE, RECORD, REMOVE, SHELL, Reply
 from pytest_agentguard.scenarios._replies import BROKEN_JSON, after_piece, record, then_recover
 
 _WITHDRAWN = ("no-tool-on-withdrawn-call",)
+_SAME_AS_REFUSAL = (("anthropic", "stream"), ("anthropic", "block"))  # one stop reason means both there
 _PARTIAL = "It has to do with the number "
 
 
@@ -82,20 +83,22 @@ def _withdrawn() -> Iterator[Scenario]:
         "unknown": ("The finish reason is unknown", "what an unknown reason permits is not known"),
     }
     for kind, (words, why) in kinds.items():
-        visible = ("refusal-is-visible",) if kind != "unknown" else ()
+        without = _SAME_AS_REFUSAL if kind == "filter" else ()
         yield Scenario(
             id=f"{kind}-after-call",
             summary=f"{words} after a whole call.",
             invariants=_WITHDRAWN,
             script=then_recover(_stopped(record(), kind, f"{kind} after a whole call")),
+            without=without,
             hint=f"The call is whole, and {why}.",
         )
-        if visible:
+        if kind != "unknown":
             yield Scenario(
                 id=f"{kind}-in-text",
                 summary=f"{words} in the middle of the text.",
-                invariants=visible,
+                invariants=("refusal-is-visible",),
                 script=then_recover(_stopped(Reply().text(_PARTIAL), kind, f"{kind} in the text")),
+                without=without,
                 hint="Whoever gets this text cannot tell that it is not the answer.",
             )
 

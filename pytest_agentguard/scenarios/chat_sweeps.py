@@ -11,16 +11,15 @@ _INCOMPLETE = ("no-tool-on-incomplete-stream", "no-success-on-incomplete-stream"
 _SAME = ("same-answer-at-any-split", "tool-runs-once")
 _SECONDS = 180.0
 
-_LONG = "{nonce}-" + "evidence-of-some-length-" * 24
+_LONG = "{nonce}-" + "evidence-of-some-length-" * 6
 _MIXED = "{nonce}: größer als 漢字, 👩‍💻 and \u2028 too"
 
 
 def _long_call() -> Reply:
-    """A call whose bytes, in every dialect and mode, number a thousand or more before the finish event."""
-    text = ("Let me ", "record ", "that.")
-    size = len(_LONG) // 4
-    fragments = ('{"x": "', *(_LONG[n : n + size] for n in range(0, len(_LONG), size)), '", "y": "', 'done"}')
-    return Reply().text(*text).call("record", raw=fragments)
+    """A call whose stream has a thousand bytes or more before the finish event, in every dialect."""
+    half = len(_LONG) // 2
+    fragments = ('{"x": "' + _LONG[:half], _LONG[half:] + '"', ', "y": "done"}')
+    return Reply().text("Let me ", "record that.").call("record", raw=fragments)
 
 
 def _mixed_call() -> Reply:
