@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """What one case came to. ``uncovered`` says why the agent was not asked at all; then there are no checks."""
+    """What one case came to; where ``uncovered`` says why the agent was not asked, there are no checks."""
 
     case: Case
     checks: tuple[Check, ...] = ()
@@ -71,9 +71,9 @@ def cases_of(
         if scenario.surface not in surfaces or (scenario.strict and not strict):
             continue
         for dialect in dialects:
-            if scenario.dialects and dialect not in scenario.dialects:
-                continue
             for mode in scenario.modes:
+                if not scenario.covers(dialect, mode):
+                    continue
                 if mode in modes or (mode == "both" and {"stream", "block"} <= set(modes)):
                     found.append(Case(agent, scenario, dialect, mode))
     return found
