@@ -10,8 +10,6 @@ from pytest_agentguard._core.verdict import Level, Outcome
 from pytest_agentguard.reports.matrix import Line, Piece, legend, lines_of, matrix_of
 from pytest_agentguard.reports.text import clipped, columns, safe, sign, wrapped
 
-_NOTHING: Mapping[str, bool] = {}
-
 
 class Style(Protocol):
     """Marks text up for a terminal: ``style("text", red=True, bold=True)``."""
@@ -77,7 +75,7 @@ def summary(
         lines.append([])
     lines += _listed(checks, width, unicode, named=bool(verbose), several=len(names) > 1)
     lines += [[piece] for piece in _totals(document, width, unicode)]
-    lines += [[(line, _NOTHING)] for line in _not_covered(agents, width, unicode)]
+    lines += [[(line, {})] for line in _not_covered(agents, width, unicode)]
     return [_styled(line, width, unicode, style) for line in lines]
 
 

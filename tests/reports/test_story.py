@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import report_ledgers as given
 
 from pytest_agentguard import Ledger, Level, Outcome, Verdict
@@ -55,6 +57,14 @@ def test_cut_inside_a_value_that_ran_is_told_from_offer_to_rerun():
         '  #6  tool-spy  ToolStarted  tool=record arguments={"x": "evid"}',
         'rerun      pytest --agentguard --agentguard-agent langchain -k "cut-inside-value and openai-chat"',
     ]
+
+
+def test_the_story_in_the_docs_is_the_one_that_is_told():
+    page = Path(__file__).parents[2] / "docs/explanation/how-a-verdict-is-reached.md"
+
+    told = page.read_text(encoding="utf-8").split("```text\n")[1].split("\n```")[0]
+
+    assert told.split("\n") == cut_story()
 
 
 def test_a_narrow_plain_terminal_gets_every_fact_and_a_command_that_can_be_pasted():
