@@ -1,0 +1,363 @@
+"""The process of one run: gives the agent its jobs, and records how each of them ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterable
+from queue import Empty, SimpleQueue
+from typing import Any, NoReturn
+
+from pytest_agentguard._core import limits
+from pytest_agentguard._core.contracts import Adapter, Job, Limits, ModelEndpoint
+from pytest_agentguard._core.events import (
+    Event,
+    LeftBehind,
+    MemoryMeasured,
+    RunEnded,
+    RunStarted,
+    Witness,
+    WitnessFailed,
+)
+from pytest_agentguard._core.ids import CountedIds
+from pytest_agentguard._runner import leftovers, outcome, system, tree
+from pytest_agentguard._runner.guard import Guard
+from pytest_agentguard._runner.orders import JobOrder, RunOrder
+from pytest_agentguard._witnesses.journal_file import JournalFile
+from pytest_agentguard._witnesses.tool_spy import build_tool
+
+_lane: contextvars.ContextVar[str | None] = contextvars.ContextVar("agentguard_lane", default=None)
+
+
+class Notes:
+    """The pipe to the supervisor: one line per note. The agent may have closed it; then nobody is told."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._inode = os.fstat(descriptor).st_ino
+
+    def send(self, what: str, lane: str = "") -> None:
+        """``ready``, ``ended`` with a lane, or ``watched``."""
+        try:
+            if os.fstat(self._descriptor).st_ino == self._inode:
+                os.write(self._descriptor, json.dumps([what, lane]).encode() + b"\n")
+        except OSError:
+            pass
+
+
+class Child:
+    """One run, from the first job to the end of the observation window."""
+
+    def __init__(self, order: RunOrder, adapter: Adapter, notes: Notes, guard: Guard) -> None:
+        self._order = order
+        self._adapter = adapter
+        self._notes = notes
+        self._journal = JournalFile(order.journal)
+        self._open = {job.lane for job in order.jobs}
+        self._lock = threading.Lock()
+        self._resident = 0
+        guard.record_in(self._journal, self._current_lane)
+
+    def run(self) -> NoReturn:
+        """Run every job, watch, say that it is over, and wait to be killed."""
+        if self._order.memory:
+            system.reset_peak()
+            self._resident = system.resident_bytes()
+        self._before = leftovers.Before()
+        try:
+            if not _is_async(self._adapter.run):
+                self._run_in_threads()
+            elif self._adapter.backend == "trio":
+                self._run_in_trio()
+            else:
+                self._run_in_asyncio()
+        except BaseException as error:  # a loop that broke down
+            self._broke(error)
+            self._after_jobs()
+            time.sleep(self._order.watch)
+        self._leave(self._before.left(self._order.own_lane))
+        self._over()
+
+    # -- ways to run ---------------------------------------------------------------------------------
+
+    def _run_in_threads(self) -> None:
+        """A synchronous agent: the only job in the main thread, several in a thread each."""
+        jobs: SimpleQueue[JobOrder] = SimpleQueue()
+        for job in self._order.jobs:
+            jobs.put(job)
+        self._call(self._adapter.start)
+        if len(self._order.jobs) == 1:
+            self._take(jobs)
+        else:
+            count = min(self._order.at_once, len(self._order.jobs))
+            workers = [threading.Thread(target=self._take, args=(jobs,), daemon=True) for _ in range(count)]
+            self._before.mine.update(workers)
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        self._call(self._adapter.stop)
+        self._after_jobs()
+        time.sleep(self._order.watch)
+
+    def _take(self, jobs: SimpleQueue[JobOrder]) -> None:
+        while True:
+            try:
+                job = jobs.get_nowait()
+            except Empty:
+                return
+            contextvars.copy_context().run(self._one, job)
+
+    def _one(self, order: JobOrder) -> None:
+        job = self._begin(order)
+        if job is None:
+            return
+        try:
+            result = self._adapter.run(job)
+            if inspect.isawaitable(result):
+                result = _finish(result, self._adapter.backend)
+            fields = outcome.of_value(result)
+        except BaseException as error:  # SystemExit ends a run like any exception
+            fields = outcome.of_exception(error)
+        self._end(order.lane, fields)
+
+    async def _one_async(self, order: JobOrder) -> None:
+        job = self._begin(order)
+        if job is None:
+            return
+        try:
+            fields = outcome.of_value(await self._adapter.run(job))
+        except BaseException as error:  # a cancellation that comes out of the run is how it ended
+            fields = outcome.of_exception(error)
+        self._end(order.lane, fields)
+
+    def _run_in_asyncio(self) -> None:
+        """An async agent on asyncio: all jobs on one loop, which keeps running while the run is watched."""
+        with asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            lanes = _LaneOfTask(loop)
+            main = loop.create_task(self._all_in_asyncio(lanes))
+            while not main.done():
+                try:
+                    loop.run_until_complete(main)
+                except (KeyboardInterrupt, SystemExit):
+                    traceback.print_exc()  # of a task beside the jobs; who waits for it sees it as well
+
+    async def _all_in_asyncio(self, lane_of: Callable[[asyncio.Task[Any]], str | None]) -> NoReturn:
+        await self._acall(self._adapter.start)
+        at_once = asyncio.Semaphore(self._order.at_once)
+        before = set(asyncio.all_tasks())
+
+        async def lane(job: JobOrder) -> None:
+            async with at_once:
+                await self._one_async(job)
+
+        tasks = {asyncio.create_task(lane(job)) for job in self._order.jobs}
+        await _in_spite_of_cancels(lambda: asyncio.wait(tasks))
+        await self._acall(self._adapter.stop)
+        self._after_jobs()
+        until = time.monotonic() + self._order.watch
+        await _in_spite_of_cancels(lambda: asyncio.sleep(until - time.monotonic()))
+        own = self._order.own_lane
+        self._leave(leftovers.tasks_left(before | tasks, lambda task: lane_of(task) or own))
+        self._leave(self._before.left(own))
+        self._over()
+
+    def _run_in_trio(self) -> None:
+        """An async agent on trio, in the same way."""
+        import trio
+
+        at_once = trio.CapacityLimiter(self._order.at_once)
+
+        async def lane(job: JobOrder) -> None:
+            async with at_once:
+                await self._one_async(job)
+
+        async def everything() -> None:
+            await self._acall(self._adapter.start)
+            async with trio.open_nursery() as nursery:
+                for job in self._order.jobs:
+                    nursery.start_soon(lane, job)
+            await self._acall(self._adapter.stop)
+            self._after_jobs()
+            await trio.sleep(self._order.watch)
+
+        trio.run(everything)
+
+    # -- facts ---------------------------------------------------------------------------------------
+
+    def _record(self, kind: type[Event], lane: str, /, **fields: Any) -> None:
+        self._journal.record(kind, witness=Witness.RUNNER, lane=lane, **fields)
+
+    def _begin(self, order: JobOrder) -> Job | None:
+        _lane.set(order.lane)
+        try:
+            job = self._job(order)
+        except Exception as error:  # ours, not the agent's
+            self._record(WitnessFailed, order.lane, error=f"{type(error).__qualname__}: {error}")
+            self._end(order.lane, outcome.of_exception(error))
+            return None
+        self._start(order)
+        return job
+
+    def _start(self, job: JobOrder) -> None:
+        self._record(
+            RunStarted,
+            job.lane,
+            agent=self._order.agent or self._adapter.name,
+            scenario=self._order.scenario,
+            dialect=job.dialect,
+            mode=job.mode,
+            final=job.final,
+            limits=_kept(job.limits, self._adapter.declared).declared(),
+            tools={tool.name: tool.parameters for tool in job.tools},
+        )
+
+    def _end(self, lane: str, fields: dict[str, Any]) -> None:
+        with self._lock:
+            if lane not in self._open:
+                return
+            self._open.discard(lane)
+            self._record(RunEnded, lane, **fields)
+        _flush()
+        self._notes.send("ended", lane)
+
+    def _broke(self, error: BaseException) -> None:
+        traceback.print_exception(error)
+        fields = outcome.of_exception(error)
+        for lane in list(self._open):
+            self._end(lane, fields)
+
+    def _after_jobs(self) -> None:
+        if self._order.memory:
+            grown = max(0, system.peak_bytes() - self._resident)
+            self._record(MemoryMeasured, self._order.own_lane, grown=grown, sent=0)
+
+    def _leave(self, found: Iterable[leftovers.Found]) -> None:
+        for lane, kind, what in found:
+            self._record(LeftBehind, lane, kind=kind, what=what)
+
+    def _over(self) -> NoReturn:
+        """The supervisor ends this process once it has looked at what is below it."""
+        _flush()
+        self._notes.send("watched")
+        time.sleep(2 * limits.PROCESS_GRACE_SECONDS)
+        os._exit(0)
+
+    def _current_lane(self) -> str:
+        return _lane.get() or self._order.own_lane
+
+    # -- jobs ----------------------------------------------------------------------------------------
+
+    def _job(self, order: JobOrder) -> Job:
+        nonces = CountedIds(f"{self._order.id}/{order.lane}/{os.urandom(4).hex()}")
+        workdir = self._order.journal.parent / f"work-{self._order.id}-{self._order.jobs.index(order)}"
+        workdir.mkdir(parents=True, exist_ok=True)
+        return Job(
+            prompt=order.prompt,
+            endpoint=ModelEndpoint(dialect=order.dialect, base_url=order.base_url, root_url=order.root_url),
+            mode=order.mode,
+            tools=tuple(
+                build_tool(tool, self._journal, lane=order.lane, nonce=nonces.nonce) for tool in order.tools
+            ),
+            limits=order.limits,
+            workdir=str(workdir),
+            session=order.session,
+            env=dict(order.env),
+        )
+
+    def _call(self, function: Callable[[], Any] | None) -> None:
+        result = function() if function is not None else None
+        if inspect.isawaitable(result):
+            _finish(result, self._adapter.backend)
+
+    async def _acall(self, function: Callable[[], Any] | None) -> None:
+        result = function() if function is not None else None
+        if inspect.isawaitable(result):
+            await result
+
+
+def prepare(order: RunOrder, supervisor: int) -> None:
+    """Make this process one that can harm nobody but itself: its own session, limits, environment."""
+    os.setsid()
+    system.die_with_parent()
+    if os.getppid() != supervisor:
+        os._exit(1)  # it died before we could ask to go with it
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    system.limit_memory(limits.RUN_MEMORY_BYTES)
+    os.environ.update(order.env)
+    os.environ[tree.TOKEN] = tree.token(order.id, supervisor)
+
+
+class _LaneOfTask:
+    """Knows on whose behalf a task was created: the lane in the context that the task has."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._lanes: dict[asyncio.Task[Any], str] | None = None
+        if not hasattr(asyncio.Task, "get_context"):  # Python 3.11
+            self._lanes = {}
+            loop.set_task_factory(self._create)
+
+    def __call__(self, task: asyncio.Task[Any]) -> str | None:
+        if self._lanes is not None:
+            return self._lanes.get(task)
+        return task.get_context().get(_lane)  # type: ignore[attr-defined,no-any-return]
+
+    def _create(self, loop: asyncio.AbstractEventLoop, coro: Any, context: Any = None) -> asyncio.Task[Any]:
+        lanes = self._lanes
+        assert lanes is not None
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, context=context)
+        lane = _lane.get() if context is None else context.get(_lane)
+        if lane is not None:
+            lanes[task] = lane
+            task.add_done_callback(lambda done: lanes.pop(done, None))
+        return task
+
+
+async def _in_spite_of_cancels(wait: Callable[[], Awaitable[Any]]) -> None:
+    """Wait to the end, although the agent may cancel every task that it finds."""
+    while True:
+        try:
+            await wait()
+        except asyncio.CancelledError:
+            continue
+        return
+
+
+def _finish(result: Any, backend: str) -> Any:
+    """The value of an awaitable that a plain function returned."""
+
+    async def whole() -> Any:
+        return await result
+
+    if backend == "trio":
+        import trio
+
+        return trio.run(whole)
+    return asyncio.run(whole())
+
+
+def _is_async(run: Callable[..., Any]) -> bool:
+    called = vars(type(run)).get("__call__")  # of an object that can be called
+    return inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(called)
+
+
+def _kept(job: Limits, declared: Limits) -> Limits:
+    """The job's limits, and the agent's own where the job sets none."""
+    return Limits(**{**declared.declared(), **job.declared()})
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # the agent may have put anything there, or closed it
+            pass

@@ -1,0 +1,311 @@
+"""The process above one run: keeps its deadline, drains its output, and ends whatever it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any, NoReturn
+
+from pytest_agentguard._core import limits
+from pytest_agentguard._core.contracts import Adapter
+from pytest_agentguard._core.events import Event, LeftBehind, ProcessOutput, WatchEnded, Witness
+from pytest_agentguard._runner import child, outcome, system, tree
+from pytest_agentguard._runner.guard import Guard
+from pytest_agentguard._runner.orders import RunOrder, RunReceipt
+from pytest_agentguard._witnesses.journal_file import JournalFile
+
+_PIECE = 64 * 1024
+_LINE = 64 * 1024  # bytes of a note; whoever writes more is not our child's code
+
+
+class Phase(Enum):
+    """Where a run stands."""
+
+    IMPORTING = auto()  # the agent is imported anew for this run
+    RUNNING = auto()
+    WATCHING = auto()  # every job has ended
+    WATCHED = auto()  # the child has seen the window through
+    GONE = auto()  # the child went away on its own
+    EXPIRED = auto()  # a hard deadline passed
+    ABORTED = auto()  # nobody waits for the run any more
+
+
+_OVER = (Phase.WATCHED, Phase.GONE, Phase.EXPIRED, Phase.ABORTED)
+
+
+class Output:
+    """A pipe that is drained whatever comes, and kept up to a bound."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        self.total = 0
+        self._kept = bytearray()
+
+    def drain(self, pieces: int = 64) -> bool:
+        """Take what is there, ``pieces`` reads at most; False at its end."""
+        for _ in range(pieces):
+            try:
+                data = os.read(self.reader, _PIECE)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            self.total += len(data)
+            self._kept += data[: limits.OUTPUT_BYTES - len(self._kept)]
+        return True
+
+    @property
+    def text(self) -> str:
+        """What was kept; bytes that are no UTF-8 as escapes."""
+        return self._kept.decode("utf-8", "backslashreplace")
+
+
+class Supervisor:
+    """One run, from the fork of its process to the last of what it left.
+
+    ``load`` gives the adapter: at once where the warm parent has imported it, else by an import.
+    """
+
+    def __init__(
+        self,
+        order: RunOrder,
+        channel: socket.socket,
+        load: Callable[[], Adapter],
+        guard: Guard,
+        *,
+        import_seconds: float = 0.0,
+    ) -> None:
+        self._order = order
+        self._channel = channel
+        self._load = load
+        self._guard = guard
+        self._journal = JournalFile(order.journal)
+        self._waiting = [job.lane for job in order.jobs]  # lanes whose end was not told yet
+        self._stdout, self._stderr = Output(), Output()
+        self._notes, self._notes_writer = os.pipe()
+        self._note = bytearray()
+        self._child = 0
+        self._status: int | None = None
+        self._began = self._watch_began = time.monotonic()
+        self._watched = 0.0
+        self._phase = Phase.IMPORTING if import_seconds else Phase.RUNNING
+        self._deadline = self._began + (import_seconds or order.seconds)
+
+    def run(self) -> None:
+        """Run it to its end and tell the host."""
+        self._subreaper = system.become_subreaper()
+        self._wakeup()
+        self._child = os.fork()
+        if self._child == 0:
+            self._become_child()
+        for writer in (self._stdout.writer, self._stderr.writer, self._notes_writer):
+            os.close(writer)
+        self._register()
+        while self._phase not in _OVER:
+            self._select(self._deadline)
+            if self._phase not in _OVER and time.monotonic() >= self._deadline:
+                self._phase = Phase.EXPIRED
+        self._finish()
+
+    # -- while it goes on --------------------------------------------------------------------------
+
+    def _wakeup(self) -> None:
+        """Have ``select`` return when a child ends."""
+        self._woken, self._waker = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(self._waker, False)
+        signal.signal(signal.SIGCHLD, _nothing)
+        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+
+    def _register(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        for source, act in (
+            (self._woken, self._reap),
+            (self._notes, self._read_notes),
+            (self._stdout.reader, lambda: self._drain(self._stdout)),
+            (self._stderr.reader, lambda: self._drain(self._stderr)),
+            (self._channel, self._hear),
+        ):
+            self._selector.register(source, selectors.EVENT_READ, act)
+
+    def _select(self, until: float) -> None:
+        for key, _ in self._selector.select(max(0.0, until - time.monotonic())):
+            key.data()
+
+    def _reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, _PIECE)
+        for pid, status in tree.reap():
+            if pid == self._child:
+                self._status = status
+                self._read_notes()  # what it said before it went
+                if self._phase not in _OVER:
+                    self._phase = Phase.GONE
+
+    def _read_notes(self) -> None:
+        os.set_blocking(self._notes, False)
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._notes, _PIECE)
+            if not data:
+                self._forget(self._notes)
+            self._note += data
+        *lines, rest = self._note.split(b"\n")
+        self._note = rest[-_LINE:]
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                self._noted(*json.loads(line))
+
+    def _noted(self, what: str, lane: str) -> None:
+        now = time.monotonic()
+        match what:
+            case "ready":
+                self._phase = Phase.RUNNING
+                self._began, self._deadline = now, now + self._order.seconds
+            case "ended":
+                self._tell_ended([lane])
+                if not self._waiting and self._phase is Phase.RUNNING:
+                    self._phase = Phase.WATCHING
+                    self._watch_began = now
+                    self._deadline = now + self._order.watch + limits.PROCESS_GRACE_SECONDS
+            case "watched" if self._phase not in _OVER:
+                self._phase = Phase.WATCHED
+
+    def _drain(self, output: Output) -> None:
+        if not output.drain():
+            self._forget(output.reader)
+
+    def _hear(self) -> None:
+        """The host never speaks; when its end closes, nobody waits for this run any more."""
+        with contextlib.suppress(OSError):
+            if self._channel.recv(_PIECE):
+                return
+        self._forget(self._channel)
+        self._phase = Phase.ABORTED
+
+    def _forget(self, source: Any) -> None:
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(source)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        ended = self._how_it_ended()
+        if ended is not None:
+            self._tell_ended(outcome.end_missing_lanes(self._order, self._journal, ended))
+            self._tell_ended(list(self._waiting))  # their end was in the journal, only the note was lost
+        if self._phase in (Phase.WATCHED, Phase.GONE):
+            self._look_at_survivors()
+            self._watched = time.monotonic() - self._watch_began
+        tree.end_all(self._survivors)
+        for name, output in (("stdout", self._stdout), ("stderr", self._stderr)):
+            output.drain()
+            if output.total:
+                self._record(ProcessOutput, stream=name, text=output.text, total=output.total)
+        self._record(WatchEnded, seconds=round(self._watched, 3))
+        self._tell(receipt=self._receipt())
+
+    def _how_it_ended(self) -> dict[str, Any] | None:
+        """The end of the lanes that have not ended by themselves; None where all have."""
+        now = time.monotonic()
+        match self._phase:
+            case Phase.GONE:
+                self._watch_began = now if self._waiting else self._watch_began
+                assert self._status is not None
+                return outcome.of_status(self._status)
+            case Phase.EXPIRED:
+                if not self._waiting:
+                    what = "the process did not reach the end of the observation window"
+                    self._record(LeftBehind, kind="thread", what=what)
+                tree.end_all(self._survivors)
+                error = f"not ended after seconds={self._order.seconds:g}"
+                return {"how": "killed", "error": error}
+            case Phase.ABORTED:
+                tree.end_all(self._survivors)
+                return {"how": "killed", "error": "nobody waits for this run any more"}
+        return {"how": "killed", "error": "ended without an end"} if self._waiting else None
+
+    def _look_at_survivors(self) -> None:
+        """Processes that outlive the window and the grace period are left behind."""
+        if self._phase is Phase.GONE:
+            self._wait_while(lambda: bool(self._left()), self._watch_began + self._order.watch)
+        grace = time.monotonic() + limits.PROCESS_GRACE_SECONDS
+        self._wait_while(lambda: bool(self._left()), grace)
+        for process in self._left():
+            self._record(LeftBehind, kind="process", what=f"pid={process.pid} {process.command}")
+
+    def _wait_while(self, holds: Callable[[], bool], until: float) -> None:
+        while self._phase is not Phase.ABORTED and holds() and time.monotonic() < until:
+            self._select(min(until, time.monotonic() + 0.02))
+
+    def _left(self) -> list[tree.Process]:
+        return [p for p in self._survivors() if p.pid != self._child and not p.is_helper]
+
+    def _survivors(self) -> list[tree.Process]:
+        found = tree.below(os.getpid())
+        if not self._subreaper:
+            known = {process.pid for process in found}
+            found += [
+                p for p in tree.with_token(tree.token(self._order.id, os.getpid())) if p.pid not in known
+            ]
+        return found
+
+    # -- what is told ------------------------------------------------------------------------------
+
+    def _record(self, kind: type[Event], /, **fields: Any) -> None:
+        self._journal.record(kind, witness=Witness.RUNNER, lane=self._order.own_lane, **fields)
+
+    def _tell_ended(self, lanes: list[str]) -> None:
+        for lane in lanes:
+            if lane in self._waiting:
+                self._waiting.remove(lane)
+                self._tell(ended=lane)
+
+    def _receipt(self) -> str:
+        seconds = round(time.monotonic() - self._began, 3)
+        return RunReceipt(stdout=self._stdout.text, stderr=self._stderr.text, seconds=seconds).to_json()
+
+    def _tell(self, **message: str) -> None:
+        with contextlib.suppress(OSError):
+            self._channel.sendall(json.dumps(message).encode() + b"\n")
+
+    # -- the child ---------------------------------------------------------------------------------
+
+    def _become_child(self) -> NoReturn:
+        supervisor = os.getppid()
+        try:
+            signal.set_wakeup_fd(-1)
+            child.prepare(self._order, supervisor)
+            os.dup2(self._stdout.writer, 1)
+            os.dup2(self._stderr.writer, 2)
+            faulthandler.enable()
+            for output in (self._stdout, self._stderr):
+                os.close(output.reader)
+                os.close(output.writer)
+            for descriptor in (self._notes, self._woken, self._waker):
+                os.close(descriptor)
+            self._channel.close()
+            self._journal.close()
+            notes = child.Notes(self._notes_writer)
+            adapter = self._load()
+            notes.send("ready")
+            child.Child(self._order, adapter, notes, self._guard).run()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(70)
+
+
+def _nothing(number: int, frame: object) -> None:
+    """A handler must exist for the wake-up to be written."""

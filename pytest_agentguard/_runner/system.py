@@ -1,0 +1,86 @@
+"""What the kernel offers to those who run other people's code; where it does not, nothing happens."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LINUX = sys.platform == "linux"
+
+
+def become_subreaper() -> bool:
+    """Make orphaned descendants children of this process; False where the kernel has no such thing."""
+    return _LINUX and _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> bool:
+    """Have this process killed when its parent dies; False where the kernel has no such thing."""
+    return _LINUX and _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def limit_memory(growth: int) -> None:
+    """Let the private memory of this process grow by ``growth`` bytes at most, and leave no core file."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    size = _status("VmData")
+    if size:
+        # data, not address space: runtimes that reserve much and touch little must still start
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (size + growth, hard))
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process now; 0 where the system does not say."""
+    return _status("VmRSS")
+
+
+def peak_bytes() -> int:
+    """The most resident memory that this process has had since ``reset_peak``."""
+    return _status("VmHWM") or _max_rss()
+
+
+def reset_peak() -> bool:
+    """Start measuring the peak anew; False where that is not permitted."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        return False
+    return True
+
+
+def thread_count() -> int:
+    """Threads of this process, native ones included where the system tells."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        import threading
+
+        return threading.active_count()
+
+
+def _prctl(option: int, value: int) -> bool:
+    try:
+        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def _status(name: str) -> int:
+    try:
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith(name + ":"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def _max_rss() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

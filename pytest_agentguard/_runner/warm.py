@@ -1,0 +1,225 @@
+"""The program of the warm parent: imports one agent, then forks one supervisor per run.
+
+``python -P -m pytest_agentguard._runner.warm SETTINGS``; it talks to its host over an inherited socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import gc
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from typing import NoReturn
+
+from pytest_agentguard._core import limits
+from pytest_agentguard._core.contracts import Adapter
+from pytest_agentguard._runner import outcome, system, tree
+from pytest_agentguard._runner.guard import Guard
+from pytest_agentguard._runner.load import hello
+from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
+from pytest_agentguard._runner.settings import Settings
+from pytest_agentguard._runner.supervisor import Supervisor
+
+_PIECE = 64 * 1024
+_TRACEBACK = 8000  # characters of a traceback
+_SETTLE_SECONDS = 0.2  # how long threads of the import may take to be gone
+_MARGIN_SECONDS = 10.0  # how much longer than its order a supervisor may live
+
+
+@dataclass(slots=True)
+class Run:
+    """A run that goes on: its order, the other end of its host's channel, when it must be over."""
+
+    order: RunOrder
+    channel: socket.socket
+    deadline: float
+
+
+class Warm:
+    """One agent, imported once, and the runs that were forked from it."""
+
+    def __init__(self, settings: Settings, control: socket.socket, guard: Guard) -> None:
+        self._settings = settings
+        self._control = control
+        self._guard = guard
+        self._adapter: Adapter | None = None
+        self._runs: dict[int, Run] = {}
+        self._ended: list[tuple[int, int]] = []
+        self._buffer = bytearray()
+        self._channels: list[int] = []
+        self._closing = False
+
+    def serve(self) -> None:
+        """Import, say hello, and fork for each order until the host closes its end."""
+        if not self._settings.fresh:
+            said = self._import()
+            _outlive_input(self._control)
+            self._control.sendall(b'{"hello":' + said.to_json().encode() + b"}\n")
+            if said.fresh:
+                self._start_anew()
+        gc.collect()
+        gc.freeze()
+        system.become_subreaper()
+        self._brought = {process.pid for process in tree.below(os.getpid())}
+        self._woken = _wakeup()
+        with selectors.DefaultSelector() as self._selector:
+            self._selector.register(self._control, selectors.EVENT_READ, self._receive)
+            self._selector.register(self._woken, selectors.EVENT_READ, self._reap)
+            while self._runs or not self._closing:
+                for key, _ in self._selector.select(self._timeout()):
+                    key.data()
+                self._end_overdue()
+        tree.end_all(lambda: tree.below(os.getpid()))
+
+    def _import(self) -> Hello:
+        try:
+            self._adapter = self._settings.load()
+            said = hello(self._adapter)
+        except BaseException:  # SystemExit while importing is an error like any other
+            return Hello(error=traceback.format_exc()[-_TRACEBACK:])
+        return dataclasses.replace(said, fresh=_threads_remain())
+
+    def _start_anew(self) -> NoReturn:
+        """Threads do not survive a fork: become a process without the agent, and import it in every run."""
+        os.set_inheritable(self._control.fileno(), True)
+        command = dataclasses.replace(self._settings, fresh=True).command()
+        os.execv(command[0], command)
+
+    # -- runs --------------------------------------------------------------------------------------
+
+    def _receive(self) -> None:
+        flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+        data, descriptors, _, _ = socket.recv_fds(self._control, _PIECE, 16, flags)
+        self._channels += descriptors
+        self._buffer += data
+        if not data:
+            self._closing = True
+            self._selector.unregister(self._control)
+        while b"\n" in self._buffer:
+            line, _, self._buffer = self._buffer.partition(b"\n")
+            self._fork(RunOrder.from_json(bytes(line)), socket.socket(fileno=self._channels.pop(0)))
+
+    def _fork(self, order: RunOrder, channel: socket.socket) -> None:
+        """One process per run; it keeps nothing of the other runs."""
+        importing = self._settings.import_seconds if self._settings.fresh else 0.0
+        pid = os.fork()
+        if pid == 0:
+            status = 70
+            try:
+                self._forget_everything()
+                Supervisor(order, channel, self._ready, self._guard, import_seconds=importing).run()
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        allowed = importing + order.seconds + order.watch + 3 * limits.PROCESS_GRACE_SECONDS
+        self._runs[pid] = Run(order, channel, time.monotonic() + allowed + _MARGIN_SECONDS)
+
+    def _ready(self) -> Adapter:
+        return self._adapter or self._settings.load()
+
+    def _forget_everything(self) -> None:
+        signal.set_wakeup_fd(-1)
+        self._selector.close()
+        self._control.close()
+        os.close(self._woken)
+        for run in self._runs.values():
+            run.channel.close()
+
+    def _reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, _PIECE)
+        self._ended += tree.reap()
+        while self._ended:
+            pid, status = self._ended.pop(0)
+            run = self._runs.pop(pid, None)
+            if run is None:
+                continue
+            if status != 0:
+                self._clean_up_after(run, status)
+            run.channel.close()
+
+    def _clean_up_after(self, run: Run, status: int) -> None:
+        """The supervisor was killed or broke down: what was below it is below us now."""
+        tree.end_all(self._orphans, reaped=lambda pid, status: self._ended.append((pid, status)))
+        ended = outcome.of_status(status)
+        error = f"supervisor: {ended['error']}"
+        with contextlib.suppress(OSError):
+            outcome.end_lost_run(run.order, {**ended, "error": error})
+            receipt = RunReceipt(error=error).to_json()
+            run.channel.sendall(json.dumps({"receipt": receipt}).encode() + b"\n")
+
+    def _orphans(self) -> list[tree.Process]:
+        kept = self._brought | set(self._runs)
+        mine = tree.children(os.getpid())
+        return [orphan for pid in mine if pid not in kept for orphan in tree.whole(pid)]
+
+    def _timeout(self) -> float | None:
+        deadlines = [run.deadline for run in self._runs.values()]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    def _end_overdue(self) -> None:
+        now = time.monotonic()
+        for pid, run in self._runs.items():
+            if now >= run.deadline:
+                run.deadline = now + 1.0
+                os.kill(pid, signal.SIGKILL)
+
+
+def main(arguments: list[str]) -> None:
+    """Run the program."""
+    settings = Settings.from_json(arguments[1])
+    control = socket.socket(fileno=settings.control)
+    os.set_inheritable(settings.control, False)
+    sys.argv = [settings.spec]
+    if not settings.fresh:
+        _die_with_host(control)
+    guard = Guard()
+    guard.install()
+    Warm(settings, control, guard).serve()
+
+
+def _die_with_host(control: socket.socket) -> None:
+    """While it imports, an end of file on the socket kills this process, whatever the import does."""
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(control, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(control, fcntl.F_SETFL, fcntl.fcntl(control, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _outlive_input(control: socket.socket) -> None:
+    """From here on what arrives is an order."""
+    fcntl.fcntl(control, fcntl.F_SETFL, fcntl.fcntl(control, fcntl.F_GETFL) & ~os.O_ASYNC)
+
+
+def _wakeup() -> int:
+    """A descriptor that becomes readable when a child ends."""
+    woken, waker = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(waker, False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    return woken
+
+
+def _threads_remain() -> bool:
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while system.thread_count() > 1:
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+if __name__ == "__main__":
+    main(sys.argv)
