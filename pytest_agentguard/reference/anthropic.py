@@ -53,7 +53,7 @@ def follow_up(turn: Turn, results: Sequence[Result]) -> Messages:
     """The assistant's blocks, then one user message that starts with a result for every call."""
     said: list[dict[str, Any]] = [{"type": "text", "text": turn.text}] if turn.text.strip() else []
     said += [
-        {"type": "tool_use", "id": r.call.id, "name": r.call.name, "input": _input(r.call)} for r in results
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)} for call in turn.calls
     ]
     told = [
         {"type": "tool_result", "tool_use_id": r.call.id, "content": r.text, "is_error": r.failed}

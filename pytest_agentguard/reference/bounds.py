@@ -24,7 +24,7 @@ class Bounds:
     stream_bytes: int = 16 * MIB  # of one streamed response, keep-alives included
     body_bytes: int = 4 * MIB  # of one response that is not streamed
     kept_bytes: int = 64 * KIB  # of the raw response that errors carry
-    arguments_bytes: int = MIB  # of one call's arguments
+    arguments_bytes: int = 2 * MIB  # of one call's arguments
     arguments_depth: int = 64  # objects and arrays within each other
 
     @classmethod

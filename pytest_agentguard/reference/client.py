@@ -23,7 +23,12 @@ def settings(bounds: Bounds) -> dict[str, Any]:
     timeout = httpx.Timeout(
         connect=bounds.connect_timeout, read=idle, write=idle, pool=bounds.connect_timeout
     )
-    return {"verify": TLS, "timeout": timeout, "follow_redirects": False}  # key and prompt go nowhere else
+    return {
+        "verify": TLS,
+        "timeout": timeout,
+        "limits": httpx.Limits(max_keepalive_connections=0),  # nothing left over reaches the next exchange
+        "follow_redirects": False,  # key and prompt go nowhere else
+    }
 
 
 def request(conversation: Conversation) -> dict[str, Any]:
@@ -62,7 +67,8 @@ def reported(intake: Intake) -> Iterator[None]:
             yield
     except errors.AgentError as error:
         error.received = bytes(intake.kept)
-        error.partial = intake.so_far()
+        if not isinstance(error, errors.ReplyTooLarge):
+            error.partial = intake.so_far()
         raise
 
 
@@ -73,10 +79,8 @@ def _translated(intake: Intake) -> Iterator[None]:
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.PoolTimeout) as error:
         raise errors.Unreachable(f"no connection: {error!r}") from error
     except httpx.TimeoutException as error:
-        limit = intake.bounds.idle_timeout
-        raise errors.IdleTimeout(
-            f"silence: idle_timeout={limit} s received={intake.received} bytes"
-        ) from error
+        silence = f"idle_timeout={intake.bounds.idle_timeout} s received={intake.received} bytes"
+        raise errors.IdleTimeout(f"the endpoint was silent: {silence}") from error
     except httpx.TransportError as error:
         came = f"received={intake.received} bytes"
         raise errors.ConnectionLost(f"the connection was lost: {came} {error!r}") from error

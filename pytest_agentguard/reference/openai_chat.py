@@ -46,12 +46,8 @@ def request(
 def follow_up(turn: Turn, results: Sequence[Result]) -> Messages:
     """The assistant's message with its calls as they came, then one tool message per call."""
     calls = [
-        {
-            "id": r.call.id,
-            "type": "function",
-            "function": {"name": r.call.name, "arguments": r.call.arguments},
-        }
-        for r in results
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in turn.calls
     ]
     said: dict[str, Any] = {"role": "assistant", "content": turn.text or None, "tool_calls": calls}
     return [said, *({"role": "tool", "tool_call_id": r.call.id, "content": r.text} for r in results)]

@@ -34,7 +34,7 @@ class Decoder:
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
         """Every event that ``chunk`` completes."""
-        for line in self._lines(chunk):
+        for line in self.lines(chunk):
             if line:
                 self._grow(len(line))
                 self._field(line)
@@ -43,7 +43,8 @@ class Decoder:
                 yield ServerSentEvent(self._name, "\n".join(self._data))
             self._name, self._data, self._size = "", [], 0
 
-    def _lines(self, chunk: bytes) -> Iterator[bytes]:
+    def lines(self, chunk: bytes) -> Iterator[bytes]:
+        """Guard: a line ends where the format says, and a chunk may begin and end anywhere."""
         if self._after_cr:  # a line end may itself be split
             chunk, self._after_cr = chunk.removeprefix(b"\n"), not chunk
         if not chunk:

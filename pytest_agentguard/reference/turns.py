@@ -63,21 +63,23 @@ class Calls:
     """The calls of one turn, each under the index that its pieces carry."""
 
     def __init__(self) -> None:
-        self._pieces: dict[int, Pieces] = {}
+        self.begun: dict[int, Pieces] = {}  # in the order in which they began
 
     def begin(self, index: int, id: str | None, name: str | None) -> None:
         """The call at ``index`` has this id and name. Both may be repeated, but never changed."""
-        pieces = self._pieces.setdefault(index, Pieces())
+        pieces = self.begun.setdefault(index, Pieces())
         pieces.id = _kept("id", index, pieces.id, id)
         pieces.name = _kept("name", index, pieces.name, name)
 
     def add(self, index: int, fragment: str) -> None:
         """The next piece of the arguments of the call at ``index``."""
-        self._pieces[self.place(index)].fragments.append(fragment)
+        pieces = self.begun[self.place(index)]
+        if fragment:
+            pieces.fragments.append(fragment)
 
     def place(self, index: int) -> int:
         """Guard: a piece belongs to the call whose index it carries, and to no other."""
-        if index not in self._pieces:
+        if index not in self.begun:
             raise BrokenReply(f"arguments for a call that has not begun: index={index}")
         return index
 
@@ -95,7 +97,7 @@ class Calls:
         """The calls of a complete turn. Raises ``BrokenReply`` where one cannot be told from another."""
         calls = tuple(
             Call(self.identity(pieces), _named(pieces), self.joined(pieces.fragments))
-            for pieces in self._pieces.values()
+            for pieces in self.begun.values()
         )
         ids = [call.id for call in calls]
         if len(set(ids)) < len(ids):
@@ -104,7 +106,7 @@ class Calls:
 
     def so_far(self) -> tuple[Call, ...]:
         """What has come, unchecked: for reports, never to be run."""
-        return tuple(Call(p.id, p.name, "".join(p.fragments)) for p in self._pieces.values())
+        return tuple(Call(p.id, p.name, "".join(p.fragments)) for p in self.begun.values())
 
 
 def _kept(what: str, index: int, old: str, new: str | None) -> str:
