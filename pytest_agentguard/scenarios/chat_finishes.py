@@ -103,7 +103,7 @@ def _withdrawn() -> Iterator[Scenario]:
             )
 
 
-def _errors() -> Iterator[Scenario]:
+def _errors_after_a_call() -> Iterator[Scenario]:
     ends = {
         "end": ("", "and the body ends"),
         "done": ("-then-done", "and the completion marker follows"),
@@ -119,7 +119,10 @@ def _errors() -> Iterator[Scenario]:
             requirements=("A18",),
             hint="An error after the call takes the whole turn back.",
         )
-    yield Scenario(
+
+
+_CUT_BY_ERROR = (
+    Scenario(
         id="error-inside-value",
         summary="In the middle of an argument's value the provider reports an error.",
         invariants=("no-tool-on-incomplete-stream", "no-success-on-error-event"),
@@ -132,8 +135,8 @@ def _errors() -> Iterator[Scenario]:
         tools=(SHELL, RECORD),
         modes=("stream",),
         hint="The call never became whole, and the provider says so.",
-    )
-    yield Scenario(
+    ),
+    Scenario(
         id="error-in-text",
         summary="In the middle of the text the provider reports an error, then sends the completion marker.",
         invariants=("no-success-on-error-event",),
@@ -143,7 +146,7 @@ def _errors() -> Iterator[Scenario]:
         modes=("stream",),
         requirements=("A18",),
         hint="The text looks like an answer, and the provider says that it is none.",
-    )
+    ),
+)
 
-
-SCENARIOS = (*_LENGTH, *_withdrawn(), *_errors())
+SCENARIOS = (*_LENGTH, *_withdrawn(), *_errors_after_a_call(), *_CUT_BY_ERROR)
