@@ -1,0 +1,122 @@
+"""``agentguard.run_battery``: the battery for an agent that only a suite's own fixtures can build."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_agentguard import catalogue
+from pytest_agentguard._core import report
+from pytest_agentguard._core.contracts import DIALECTS, MODES, Adapter, Job
+from pytest_agentguard._core.errors import UsageError, unknown_name
+from pytest_agentguard._core.report import Check
+from pytest_agentguard._runner.battery import Battery
+from pytest_agentguard._runner.cases import Case, CaseResult, Options, cases_of
+from pytest_agentguard._runner.in_process import InProcessHost
+
+
+@dataclass(frozen=True, slots=True)
+class BatteryReport:
+    """What a battery in this process came to."""
+
+    results: tuple[CaseResult, ...]
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Every check, in the order of the cases."""
+        return tuple(check for result in self.results for check in result.checks)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """How many checks had each outcome."""
+        return report.totals(self.checks)
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the agent was not asked, and why."""
+        return tuple(dict.fromkeys(result.uncovered for result in self.results if result.uncovered))
+
+
+def run_battery(
+    run: Adapter | Callable[[Job], Any],
+    *,
+    scenarios: Iterable[str] = (),
+    dialects: Iterable[str] = (),
+    modes: Iterable[str] = (),
+    backend: str = "asyncio",
+    level: str = "should",
+    strict: bool = False,
+    seed: int = 0,
+    jobs: int = 8,
+) -> BatteryReport:
+    """Judge ``run(job)`` in this process; raise ``AssertionError`` with the stories of all that fails.
+
+    ``scenarios``, ``dialects`` and ``modes`` restrict the battery (empty: everything). Each run is called in a
+    thread of its own, an async ``run`` on a loop of its own (``backend``: asyncio or trio). ``level`` moves the
+    line that fails, ``jobs`` is how many runs overlap. Scenarios that measure memory are left out. Raises ``UsageError`` for names that do not exist.
+    """
+    chosen_dialects = _known("dialect", dialects, DIALECTS)
+    chosen_modes = _known("mode", modes, MODES)
+    chosen = _known("scenario", scenarios, tuple(catalogue.scenarios()))
+    if level not in ("must", "should", "may"):
+        raise UsageError(f"level takes must, should or may, not {level!r}")
+    name = getattr(run, "name", "") or getattr(run, "__qualname__", "") or type(run).__name__
+    host = InProcessHost(run, backend=backend, name=name)
+    hello = host.hello()
+    cases = cases_of(
+        name,
+        (s for s in catalogue.scenarios().values() if s.id in chosen and not s.memory),
+        dialects=[d for d in chosen_dialects if d in hello.dialects],
+        modes=[m for m in chosen_modes if m in hello.modes],
+        surfaces=("chat",),
+        strict=strict,
+    )
+    with tempfile.TemporaryDirectory(prefix="agentguard-") as scratch:
+        battery = Battery(
+            {name: host},
+            scenarios=catalogue.scenarios(),
+            dialects=catalogue.dialects(),
+            invariants=catalogue.invariants(),
+            scratch=Path(scratch),
+            options=Options(seed=seed, jobs=jobs, strict=strict),
+        )
+        try:
+            battery.plan(cases)
+            results = tuple(battery.result(case) for case in cases)
+        finally:
+            battery.close()
+    stories = list(_stories(results, level))
+    if stories:
+        raise AssertionError("\n\n".join(stories))
+    return BatteryReport(results)
+
+
+def _stories(results: Iterable[CaseResult], level: str) -> Iterator[str]:
+    from pytest_agentguard.reports import story
+
+    for result in results:
+        case: Case = result.case
+        for check in result.checks:
+            if report.fails(check.outcome, check.level, level):
+                yield story.render(
+                    agent=case.agent,
+                    scenario=case.scenario.id,
+                    dialect=case.dialect,
+                    mode=case.mode,
+                    check=check,
+                    ledger=result.ledger,
+                    hint=case.scenario.hint,
+                    label=result.label,
+                    rerun=f"agentguard.run_battery({case.agent}, scenarios=[{case.scenario.id!r}])",
+                )
+
+
+def _known(kind: str, given: Iterable[str], known: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(given)
+    for name in names:
+        if name not in known:
+            raise unknown_name(kind, name, known)
+    return names or known
