@@ -1,0 +1,230 @@
+"""Questions that many rules ask of a ledger, answered in one place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_agentguard._core.events import (
+    CallOffered,
+    ClientClosed,
+    Event,
+    ReplyStarted,
+    RequestReceived,
+    RunEnded,
+    RunStarted,
+    StreamCompleted,
+    StreamEnded,
+    StreamHeld,
+    StreamReleased,
+)
+from pytest_agentguard._core.ledger import Ledger
+
+_SHOWN = 120  # characters of one value in a summary
+_OWN_ENDS = ("clean", "cut", "reset", "stalled")
+# what a spy notes of a value that JSON cannot hold: Path('/srv'), date(2026, 1, 1), <Color.RED: 'red'>
+_TYPED = re.compile(r"[A-Za-z_][\w.]*\(.*\)|<[A-Za-z_][\w.]*: .+>", re.DOTALL)
+
+
+# -- values -----------------------------------------------------------------------------------------
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that ``text`` is by a strict parser, without NaN; None for anything else."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON text, for looking things up in it; what JSON cannot hold is given by its ``repr``."""
+    return json.dumps(value, ensure_ascii=False, default=repr, skipkeys=True)
+
+
+def brief(value: Any) -> str:
+    """A value as JSON for a summary, cut where it is long."""
+    text = text_of(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
+# -- runs -------------------------------------------------------------------------------------------
+
+
+def run_of(ledger: Ledger, event: Event) -> RunStarted | None:
+    """The run that ``event`` belongs to: the last one that had started by then, else the first."""
+    before = ledger.before(event, RunStarted)
+    return before[-1] if before else ledger.run
+
+
+def outcome_of(ledger: Ledger, event: Event) -> RunEnded | None:
+    """How the run that ``event`` belongs to ended; None where that was not witnessed."""
+    return next(iter(ledger.after(event, RunEnded)), None)
+
+
+def limit_of(ledger: Ledger, event: Event, name: str) -> float | None:
+    """A limit that the run of ``event`` declares, in its own unit."""
+    run = run_of(ledger, event)
+    value = run.limits.get(name) if run is not None else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def answers_truly(ledger: Ledger, outcome: RunEnded) -> bool:
+    """Whether the answer carries the nonce of the real one; True where the run has no such nonce."""
+    run = run_of(ledger, outcome)
+    return run is None or run.final in (outcome.answer or "")
+
+
+# -- replies ----------------------------------------------------------------------------------------
+
+
+def reply_of(ledger: Ledger, event: StreamEnded | CallOffered | StreamHeld) -> ReplyStarted | None:
+    """The reply that a fact about a stream belongs to."""
+    return ledger.first(ReplyStarted, stream=event.stream)
+
+
+def broken_off(ledger: Ledger) -> Iterator[StreamEnded]:
+    """Every stream that ended without its completion, and not because the client left a healthy one."""
+    for end in ledger.of(StreamEnded, complete=False):
+        reply = reply_of(ledger, end)
+        left = end.end == "client-left" and end.fired and reply is not None and reply.fault != ""
+        if left or end.end in _OWN_ENDS:
+            yield end
+
+
+def permitted_calls(ledger: Ledger) -> Iterator[tuple[CallOffered, StreamEnded]]:
+    """Every call of a stream that was delivered to its marker and whose finish reason permits calls."""
+    for completed in ledger.of(StreamCompleted, permits=True):
+        for end in ledger.of(StreamEnded, stream=completed.stream, complete=True):
+            for offer in ledger.of(CallOffered, stream=end.stream):
+                yield offer, end
+
+
+def false_success(ledger: Ledger, end: StreamEnded, *, itself: bool = False) -> RunEnded | None:
+    """The end of a run that claims success although the turn that ``end`` spoiled was never completed.
+
+    The turn is completed by a later reply that was delivered whole, and then the answer carries the nonce of
+    the real one. ``itself`` counts the stream of ``end`` too, where that was complete.
+    """
+    begun = reply_of(ledger, end) or end
+    outcome = outcome_of(ledger, begun)
+    if outcome is None or outcome.how != "returned":
+        return None
+    completed = itself and end.complete
+    for other in ledger.of(StreamEnded, complete=True):
+        other_begun = reply_of(ledger, other) or other
+        completed = completed or begun.seq < other_begun.seq < outcome.seq
+    return None if completed and answers_truly(ledger, outcome) else outcome
+
+
+# -- calls ------------------------------------------------------------------------------------------
+
+
+def requests_after(ledger: Ledger, event: Event) -> tuple[RequestReceived, ...]:
+    """Every model turn that was asked for after ``event`` and before the end of its run."""
+    outcome = outcome_of(ledger, event)
+    later = ledger.after(event, RequestReceived, kind="turn")
+    return tuple(r for r in later if outcome is None or r.seq < outcome.seq)
+
+
+def told(ledger: Ledger, offer: CallOffered) -> RequestReceived | None:
+    """The first later request that mentions the call; any later one, where it has neither id nor nonce."""
+    names = [form for name in (offer.call_id, offer.nonce) if name for form in (name, json.dumps(name)[1:-1])]
+    for request in requests_after(ledger, offer):
+        if not names or any(name in request.body for name in names):
+            return request
+    return None
+
+
+def added_by(ledger: Ledger, offer: CallOffered, outcome: RunEnded) -> str:
+    """The answer without what the model itself wrote beside the call: the words of the agent."""
+    reply, answer = reply_of(ledger, offer), outcome.answer or ""
+    return answer.replace(reply.text, " ") if reply is not None and reply.text else answer
+
+
+def schema_of(ledger: Ledger, offer: CallOffered) -> Mapping[str, Any]:
+    """The JSON schema of the parameters of the offered tool; empty where it is not known."""
+    run = run_of(ledger, offer)
+    schema = run.tools.get(offer.tool) if run is not None else None
+    return schema if isinstance(schema, dict) else {}
+
+
+def altered(offer: CallOffered, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """The first difference between offered and real arguments as ``name=value``; empty where there is none.
+
+    Defaults of the schema may be filled in or left out. Arguments that are no JSON object have no difference.
+    """
+    wanted = json_object(offer.arguments) if offer.arguments.strip() else {}
+    if wanted is None:
+        return ""
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, dict) else None
+    for name, value in wanted.items():
+        if name in arguments and not _same(value, arguments[name]):
+            return f"{name}={brief(arguments[name])} offered={brief(value)}"
+        if name not in arguments and not (known is not None and _is_default(known, name, value)):
+            return f"{name} absent offered={brief(value)}"
+    for name, value in arguments.items():
+        if name not in wanted and known is not None and not _is_default(known, name, value):
+            return f"{name}={brief(value)} offered=absent"
+    return ""
+
+
+def _is_default(properties: Mapping[str, Any], name: str, value: Any) -> bool:
+    entry = properties.get(name)
+    return isinstance(entry, dict) and _same(entry.get("default"), value)
+
+
+def _same(offered: Any, real: Any) -> bool:
+    """Whether two values are the same JSON; a real value that JSON cannot hold is taken on trust."""
+    if isinstance(offered, bool) or isinstance(real, bool):
+        return offered is real
+    if isinstance(offered, dict) and isinstance(real, dict):
+        return offered.keys() == real.keys() and all(_same(offered[n], real[n]) for n in offered)
+    if isinstance(offered, list) and isinstance(real, list | tuple):
+        return len(offered) == len(real) and all(map(_same, offered, real))
+    return bool(offered == real) or (isinstance(real, str) and _TYPED.fullmatch(real) is not None)
+
+
+# -- waits ------------------------------------------------------------------------------------------
+
+
+def release_of(ledger: Ledger, held: StreamHeld) -> StreamReleased | None:
+    """When and by whom a held response was let go."""
+    return next(iter(ledger.after(held, StreamReleased, stream=held.stream, hold=held.hold)), None)
+
+
+def attempt_end(ledger: Ledger, held: StreamHeld) -> Event | None:
+    """The first sign that the agent gave up a held response by itself: it closed, went on, or ended the run.
+
+    A run that was cancelled, or killed by the runner, shows nothing about the agent's own limits.
+    """
+    outcome = outcome_of(ledger, held)
+    later = requests_after(ledger, held)
+    if outcome is not None and outcome.how in ("cancelled", "killed"):
+        return later[0] if later else None
+    closed = ledger.after(held, ClientClosed, stream=held.stream)
+    signs = [*closed[:1], *later[:1], *([outcome] if outcome is not None else [])]
+    return min(signs, key=lambda event: event.seq, default=None)
+
+
+def end_of_wait(ledger: Ledger, held: StreamHeld, limit: float, since: Event) -> Event | None:
+    """The fact that settles a wait under ``limit`` seconds, counted from ``since``.
+
+    A ``StreamReleased``, if the attempt was still waiting when the held response was let go at its own limit;
+    else the sign that the agent had given up by itself; None, if nothing can be said. Order decides; the
+    clock only tells that a response was let go too early to prove anything.
+    """
+    released, ended = release_of(ledger, held), attempt_end(ledger, held)
+    if ended is not None and (released is None or ended.seq < released.seq):
+        return ended
+    if released is None or released.by != "limit" or 0 < released.t - since.t < limit:
+        return None
+    return released

@@ -1,0 +1,1 @@
+"""Stopping: timeouts, deadlines and cancels end what they say, and nothing else."""
