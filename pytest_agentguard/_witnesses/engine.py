@@ -56,7 +56,7 @@ class Timer:
 class Engine:
     """Serves sockets on one daemon thread, which starts with the first of them.
 
-    ``call`` and ``run`` may be used from any thread, ``watch``, ``unwatch`` and ``later`` on the engine's own.
+    ``call`` and ``run`` may be used from any thread, ``watch``, ``unwatch``, ``later`` on the engine's own.
     After a fork the child has no part in it: its copies of the sockets are closed, calls do nothing.
     """
 

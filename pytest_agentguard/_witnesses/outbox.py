@@ -20,7 +20,12 @@ class Outbox:
 
     def push(self, body: bytes | memoryview, lead: bytes = b"", trail: bytes = b"") -> None:
         """Queue a piece of the body between its framing."""
-        self._pieces += [piece for piece in (lead, body, trail) if piece]
+        if lead:
+            self._pieces.append(lead)
+        if body:
+            self._pieces.append(body)
+        if trail:
+            self._pieces.append(trail)
         self._spans.append((len(lead), len(body), len(trail)))
         self._body += len(body)
         self.size += len(lead) + len(body) + len(trail)
