@@ -13,19 +13,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_agentguard._core.events import CallOffered, Event, StreamEnded, ToolStarted
+from pytest_agentguard._core.journal import ready
 
 
 def join(events: Sequence[Event]) -> list[Event]:
-    """The same events, each tool start with the stream and call that it belongs to."""
+    """The same events, each tool start with the stream and call that it belongs to.
+
+    An offer is recorded before its first byte leaves, so a start belongs to an earlier one.
+    """
     complete = {e.stream: e.complete for e in events if isinstance(e, StreamEnded)}
-    offers: list[CallOffered] = [e for e in events if isinstance(e, CallOffered)]
-    if not offers:
-        return list(events)
+    offers: dict[str, list[CallOffered]] = {}  # by lane
     taken: dict[tuple[str, str], int] = {}
     joined: list[Event] = []
     for event in events:
-        if isinstance(event, ToolStarted) and not event.stream:
-            event = _joined(event, [o for o in offers if o.lane == event.lane], complete, taken)
+        if isinstance(event, CallOffered):
+            offers.setdefault(event.lane, []).append(event)
+        elif isinstance(event, ToolStarted) and not event.stream:
+            event = _joined(event, offers.get(event.lane, []), complete, taken)
         joined.append(event)
     return joined
 
@@ -48,14 +52,13 @@ def _joined(
 
 
 def _candidates(start: ToolStarted, offers: list[CallOffered]) -> list[CallOffered]:
-    text = json.dumps(start.arguments, ensure_ascii=False, default=repr)
+    text = json.dumps(ready(start.arguments), ensure_ascii=False, default=repr)
     named = [o for o in offers if o.tool == start.tool]
     by_nonce = [o for o in offers if o.nonce and o.nonce in text]
     if by_nonce:
         return [o for o in by_nonce if o.tool == start.tool] or by_nonce
-    without = [o for o in named if not o.nonce or o.nonce not in text]
-    exact = [o for o in without if _same(o.arguments, start.arguments)]
-    return exact or without
+    exact = [o for o in named if _same(o.arguments, start.arguments)]
+    return exact or named
 
 
 def _same(raw: str, arguments: dict[str, object]) -> bool:

@@ -21,30 +21,61 @@ _TUPLES = {
     for name, kind in KINDS.items()
 }
 
+_UNFIT = (TypeError, ValueError, RecursionError)  # a key that is no string, a circle, too deep, too large
+
 
 def encode(t: float, kind: type[Event], fields: dict[str, Any]) -> bytes:
     """One line, newline included; values that JSON lacks are written as their ``repr``."""
-    line = json.dumps([t, kind.__name__, fields], ensure_ascii=True, default=repr, separators=(",", ":"))
+    try:
+        line = _dumps([t, kind.__name__, fields])
+    except _UNFIT:
+        line = _dumps([t, kind.__name__, {name: ready(value) for name, value in fields.items()}])
     if len(line) > limits.JOURNAL_LINE_BYTES:
-        line = json.dumps(
-            [t, kind.__name__, {name: _cut(value) for name, value in fields.items()}], default=repr
-        )
+        line = _dumps([t, kind.__name__, {name: _cut(ready(value)) for name, value in fields.items()}])
     return line.encode("ascii") + b"\n"
 
 
 def decode(lines: Iterable[bytes]) -> Iterator[tuple[float, type[Event], dict[str, Any]]]:
-    """The facts of a journal; a line torn by a crash is the last one and is left out."""
+    """The facts of a journal; a line torn by a crash is left out."""
     for line in lines:
         try:
             t, name, fields = json.loads(line)
             kind = KINDS[name]
-        except (ValueError, KeyError):
+            fields["witness"] = Witness(fields["witness"])
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
-        fields["witness"] = Witness(fields["witness"])
-        for field in _TUPLES[name]:
-            if field in fields:
-                fields[field] = tuple(fields[field])
+        for field in _TUPLES[name] & fields.keys():
+            fields[field] = tuple(fields[field])
         yield t, kind, fields
+
+
+def ready(value: Any) -> Any:
+    """The value, or the nearest to it that JSON can hold; what it lacks becomes its ``repr``."""
+    if _fits(value):
+        return value
+    if isinstance(value, dict):
+        named = ((key if isinstance(key, str) else _shown(key), inner) for key, inner in value.items())
+        return {name: inner if _fits(inner) else _shown(inner) for name, inner in named}
+    return _shown(value)
+
+
+def _fits(value: Any) -> bool:
+    try:
+        _dumps(value)
+    except _UNFIT:
+        return False
+    return True
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, default=_shown, separators=(",", ":"))
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # somebody else's __repr__
+        return f"<{type(value).__name__} that has no repr>"
 
 
 def as_dict(event: Event) -> dict[str, Any]:
@@ -60,14 +91,14 @@ def as_dict(event: Event) -> dict[str, Any]:
             continue
         value = getattr(event, field.name)
         if value != field.default and value not in ("", None, (), {}):
-            data[field.name] = list(value) if isinstance(value, tuple) else value
+            data[field.name] = json.loads(_dumps(ready(value)))
     return data
 
 
 def _cut(value: Any) -> Any:
     half = limits.JOURNAL_LINE_BYTES // 8
-    return (
-        f"{value[:half]}… ({len(value)} characters)"
-        if isinstance(value, str) and len(value) > half
-        else value
-    )
+    if isinstance(value, dict):
+        return {name: _cut(inner) for name, inner in value.items()}
+    if isinstance(value, str) and len(value) > half:
+        return f"{value[:half]}… ({len(value)} characters)"
+    return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 from pytest_agentguard._core import limits
@@ -39,8 +40,9 @@ class Ledger:
         self._clock = clock or _no_clock
         self._limit = limit_events
         self._sources: list[Callable[[], Iterable[tuple[float, type[Event], dict[str, Any]]]]] = []
-        self._view = _View([])
-        self._view_key: tuple[int, int] = (0, 0)
+        self._filling = Lock()
+        self._is_full = False
+        self._seen: tuple[tuple[int, int], _View] = ((0, 0), _View([]))
         for event in events:
             self.append(event)
 
@@ -62,7 +64,10 @@ class Ledger:
         self._raw.append((event.t or self._clock(), event, None))
 
     def _full(self) -> None:
-        if len(self._raw) == self._limit:
+        with self._filling:  # threads that pass the bound together leave one LedgerFull, and it is the last
+            if self._is_full:
+                return
+            self._is_full = True
             fields = {"witness": Witness.LEDGER, "limit_events": self._limit}
             self._raw.append((self._clock(), LedgerFull, fields))
 
@@ -75,13 +80,14 @@ class Ledger:
     def _read(self) -> _View:
         more = [entry for source in self._sources for entry in source()]
         key = (len(self._raw), len(more))
-        if key != self._view_key:
+        seen, view = self._seen
+        if key != seen:
             entries: list[tuple[float, Any, Any]] = self._raw[: key[0]]
             if more:
                 entries = sorted([*entries, *more], key=lambda entry: entry[0])
-            self._view = _View(join([_build(n, *entry) for n, entry in enumerate(entries, 1)]))
-            self._view_key = key
-        return self._view
+            view = _View(join([_build(n, *entry) for n, entry in enumerate(entries, 1)]))
+            self._seen = key, view
+        return view
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self._read().events)
@@ -158,19 +164,26 @@ class _View:
         if not equals:
             return tuple(found)
         (name, value), *rest = equals.items()
+        try:
+            found = self._index(kind, name).get(value, [])
+        except TypeError:  # a value that cannot be a key
+            rest = list(equals.items())
+        return tuple(event for event in found if all(getattr(event, n) == v for n, v in rest))
+
+    def _index(self, kind: type[Event], name: str) -> dict[Any, list[Event]]:
         index = self._keys.get((kind, name))
         if index is None:
-            index = self._keys[kind, name] = {}
-            for event in found:
+            index = {}
+            for event in self._kinds.get(kind, ()):
                 index.setdefault(getattr(event, name), []).append(event)
-        chosen: list[Any] = index.get(value, [])
-        return tuple(event for event in chosen if all(getattr(event, n) == v for n, v in rest))
+            self._keys[kind, name] = index  # only when it is whole: readers share the view
+        return index
 
 
 def _view_of(events: list[Event]) -> Ledger:
     """A ledger over events that have their numbers and joins already; they keep them."""
     ledger = Ledger(limit_events=len(events) + 1)
-    ledger._view = _View(events)
+    ledger._seen = (0, 0), _View(events)
     return ledger
 
 
