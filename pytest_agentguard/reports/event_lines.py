@@ -17,7 +17,7 @@ _FIRST: Mapping[str, tuple[str, ...]] = {
     "RunEnded": ("how", "answer", "error_type", "error", "code"),
     "RequestReceived": ("request", "turn", "kind", "credentials", "mode", "path", "dialect", "body_bytes"),
     "ReplyStarted": ("stream", "request", "label", "status"),
-    "CallOffered": ("call", "tool", "stream", "arguments"),
+    "CallOffered": ("call", "tool", "stream", "arguments", "problem", "known", "call_id"),
     "StreamEnded": ("stream", "complete", "end", "planned_end", "sent", "planned"),
     "ToolStarted": ("call", "tool", "stream", "arguments"),
 }

@@ -16,7 +16,17 @@ from pytest_agentguard.reports.told import Telling, stream_of
 __all__ = ["event_line", "render", "render_finding", "render_ledger"]
 
 _INDENT = " " * 11
-_HIDE = {"invocation", "call", "begun", "whole", "arguments_sent", "text_sent", "planned", "planned_end"}
+_HIDE = {
+    "invocation",
+    "nonce",
+    "call",
+    "begun",
+    "whole",
+    "arguments_sent",
+    "text_sent",
+    "planned",
+    "planned_end",
+}
 _SHOW = {"StreamEnded": {"end": "clean"}}
 _PROVES_NOTHING = "a run whose control or fault did not work proves nothing"
 EVIDENCE_SHOWN = 12  # evidence lines of one story, then only how many more

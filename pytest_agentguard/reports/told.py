@@ -228,8 +228,8 @@ def _call(offer: CallOffered, unicode: bool) -> str:
 
 
 def _fault(start: ReplyStarted | None, unicode: bool) -> str:
-    label = start.label or start.fault if start is not None and start.fault else ""
-    return f", {safe(label, unicode)}" if label else ""
+    label = (start.label or start.fault) if start is not None else ""
+    return f", {safe(label, unicode)}" if label not in ("", "healthy") else ""
 
 
 def _plan(end: StreamEnded) -> str:
