@@ -66,7 +66,7 @@ def _broken() -> Iterator[Scenario]:
             yield Scenario(
                 id=f"broken-{id}",
                 summary=f"The turn is complete, and its arguments are no JSON object: {words}.",
-                invariants=("no-tool-on-broken-arguments", "transcript-is-valid"),
+                invariants=("no-tool-on-broken-arguments",),
                 script=then_recover(
                     Reply().call(tool.name, raw=raw, problem="broken").named(f"arguments: {words}")
                 ),
@@ -82,7 +82,7 @@ def _invalid() -> Iterator[Scenario]:
         yield Scenario(
             id=f"invalid-{id}",
             summary=f"The turn is complete, and its arguments are against the tool's schema: {words}.",
-            invariants=("no-tool-on-invalid-arguments", "transcript-is-valid"),
+            invariants=("no-tool-on-invalid-arguments",),
             script=then_recover(
                 Reply().call(tool.name, raw=raw, problem="invalid").named(f"arguments: {words}")
             ),

@@ -85,7 +85,7 @@ def _errors() -> Iterator[Scenario]:
     yield Scenario(
         id="json-error",
         summary="The body with status 200 is the provider's error as JSON.",
-        invariants=("no-success-on-non-stream", "no-success-on-error-event"),
+        invariants=_FOREIGN,
         script=then_recover(Reply().json_error("server")),
         requirements=("A22",),
         hint="The provider says that it failed, whatever the status says.",
