@@ -122,6 +122,7 @@ def _load_plainly(config: pytest.Config) -> None:
 # -- tests that use the marker or a fixture -----------------------------------------------------------
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist tells its controller that there is something to run
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Look for tests of ours: a wrong marker ends the session, and only such tests get hooks per test."""
     ours = [item for item in session.items if _is_ours(item)]
@@ -129,6 +130,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from pytest_agentguard._plugin import verdicts
 
         verdicts.prepare(session.config, ours)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """End the session of pytest-xdist's controller with the usage error that a worker has met."""
+    problem = getattr(node, "workeroutput", {}).get("agentguard")
+    if problem:
+        raise pytest.UsageError(problem)
 
 
 def _is_ours(item: pytest.Item) -> bool:

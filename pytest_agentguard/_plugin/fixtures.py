@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_agentguard import catalogue
 from pytest_agentguard._core.contracts import Limits
 from pytest_agentguard._core.errors import UsageError
-from pytest_agentguard._core.events import RunEnded, RunStarted, Witness
+from pytest_agentguard._core.events import RunEnded, RunStarted, TranscriptRejected, Witness
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.verdict import Outcome, Verdict, judge, undelivered
 from pytest_agentguard._plugin.runs import Run, ended_by
+from pytest_agentguard.catalogue import dialects, invariant
 
 if TYPE_CHECKING:
     from pytest_agentguard._plugin.tool_spies import ToolSpies
@@ -92,9 +93,7 @@ class AgentGuard:
         _need_sockets()
         from pytest_agentguard._witnesses.endpoint import Endpoint
 
-        made = Endpoint(
-            self.ledger, catalogue.dialects(), engine=self._engine(), seed=self._seed, strict=self._strict
-        )
+        made = Endpoint(self.ledger, dialects(), engine=self._engine(), seed=self._seed, strict=self._strict)
         with made as endpoint:
             self._endpoints.append(endpoint)
             yield endpoint
@@ -128,8 +127,7 @@ class AgentGuard:
         problems = [problem for problem, _ in judged if problem]
         if not any(verdict.outcome is Outcome.INVALID for _, verdict in judged):
             problems += [line for line, _ in undelivered(self.ledger)]
-        for endpoint in self._endpoints:
-            problems += [*endpoint.problems(), *endpoint.unplayed()]
+        problems += [line for endpoint in self._endpoints for line in self._unfollowed(endpoint)]
         self.findings = "\n".join(problems)
         return self.findings
 
@@ -146,23 +144,27 @@ class AgentGuard:
         """What is wrong by one rule, as text (empty where nothing is), and the verdict."""
         from pytest_agentguard.reports.story import render_finding
 
-        rule = catalogue.invariant(id)
+        rule = invariant(id)
         self._settle()
         verdict = judge(self.ledger, rule)
         allowed = allow_not_exercised and verdict.outcome is Outcome.NOT_EXERCISED
         if allowed or verdict.outcome is Outcome.HELD:
             return "", verdict
-        rerun = f'pytest "{self._name}"' if " " in self._name else f"pytest {self._name}"
+        rerun = f"pytest {shlex.quote(self._name)}"
         return render_finding(verdict, self.ledger, occasion=rule.occasion, rerun=rerun), verdict
 
-    def _settle(self) -> None:
-        """Wait until the engine has recorded what its clients have seen.
+    def _unfollowed(self, endpoint: Endpoint) -> Iterator[str]:
+        """How the requests differed from the script, one line each."""
+        unplayed = endpoint.unplayed()
+        for refused in self.ledger.of(TranscriptRejected) if unplayed else ():
+            yield f"request {refused.request} was refused as by a provider: {refused.problem}"
+        yield from endpoint.problems()
+        yield from unplayed
 
-        A barrier may overtake what became ready together with it, never what the round before it found.
-        """
-        if self._endpoints:
-            for _ in range(2):
-                self._engine().run(_nothing)
+    def _settle(self) -> None:
+        """Wait until everything that the clients have seen is recorded."""
+        for endpoint in self._endpoints:
+            endpoint.settle()
 
     def _started(self, final: str = "", limits: Limits | None = None) -> None:
         self.ledger.record(
@@ -177,10 +179,6 @@ class AgentGuard:
     def _ended(self, **fields: Any) -> None:
         self.ledger.record(RunEnded, witness=Witness.RUNNER, **fields)
         self.release()
-
-
-def _nothing() -> None:
-    return None
 
 
 def _need_sockets() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_agentguard import catalogue
 from pytest_agentguard._core.contracts import Limits
 from pytest_agentguard._core.errors import AgentguardError, UsageError, unknown_name
+from pytest_agentguard.catalogue import invariant
 
 NAME = "agentguard"
 _ALLOW = "allow_not_exercised"
@@ -41,6 +41,10 @@ def asked(item: pytest.Item) -> Asked:
             limits = {**dict(_limits(mark)), **limits}
     except AgentguardError as problem:
         raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.{NAME}: {problem}") from None
+    except Exception as problem:  # a rule's file that cannot be imported
+        raise pytest.UsageError(
+            f"{item.nodeid}: @pytest.mark.{NAME}: {type(problem).__name__}: {problem}"
+        ) from problem
     return Asked(rules, Limits(**limits))
 
 
@@ -50,7 +54,7 @@ def _ids(mark: pytest.Mark) -> tuple[str, ...]:
     for id in mark.args:
         if not isinstance(id, str):
             raise UsageError(f"takes the ids of rules as strings, not {id!r}")
-        catalogue.invariant(id)
+        invariant(id)
     return mark.args
 
 

@@ -34,8 +34,13 @@ class AgentguardFailed(Failed, AssertionError):
 
 def prepare(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
     """Check the markers of all tests, then watch them. Raises ``pytest.UsageError`` for a wrong marker."""
-    for item in items:
-        asked(item)
+    try:
+        for item in items:
+            asked(item)
+    except pytest.UsageError as problem:
+        if hasattr(config, "workeroutput"):  # a worker of pytest-xdist: its controller raises it again
+            config.workeroutput["agentguard"] = str(problem)
+        raise
     watch(config)
 
 
