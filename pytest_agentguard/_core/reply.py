@@ -93,10 +93,9 @@ class Reply:
             raise UsageError(f"Reply.call() takes a tool spy or a tool's name, not {tool!r}")
         if raw is not None and arguments:
             raise UsageError("Reply.call() takes either raw= or arguments, not both")
-        if raw is None:
-            fragments = tuple(_thirds(json.dumps(arguments, ensure_ascii=False)))
-        else:
-            fragments = raw if isinstance(raw, tuple) else tuple(_thirds(raw))
+        fragments = (
+            raw if isinstance(raw, tuple) else tuple(_thirds(_json(arguments) if raw is None else raw))
+        )
         key = f"c{len(self.turn.calls) + 1}"
         return self._with(ToolCall(name, fragments, id, problem, key))
 
@@ -232,6 +231,8 @@ class Reply:
         """Send ``size`` bytes of an endless ``event``, of ``keep-alive`` or ``text``, ahead of the finish."""
         if what not in ("event", "keep-alive", "text"):
             raise UsageError(f"Reply.flood() takes event, keep-alive or text, not {what!r}")
+        if size < 1:
+            raise UsageError(f"Reply.flood() takes a size from 1, not {size}")
         return replace(self, flooded=Flood(what, size), fault=f"flood-{what}")
 
     # -- how it looks on the wire ---------------------------------------------------------------------
@@ -245,6 +246,8 @@ class Reply:
         """Choose where HTTP chunks begin: every ``each`` bytes, ``at`` offsets, or ``by`` a kind of place."""
         if by not in ("", "event", "utf-8", "newline"):
             raise UsageError(f"Reply.split(by=…) takes event, utf-8 or newline, not {by!r}")
+        if each < 0:
+            raise UsageError(f"Reply.split() takes a size from 0, not {each}")
         return replace(self, chunks=Split(each, tuple(at), by))
 
     def newlines(self, newline: str) -> Reply:
@@ -351,6 +354,13 @@ def _middle(raw: str, name: str) -> int | None:
     nonce = raw.find(NONCE, begin, stop)
     middle = (begin + 1 + stop) // 2
     return middle if nonce < 0 else max(middle, nonce + len(NONCE))
+
+
+def _json(arguments: dict[str, Any]) -> str:
+    try:
+        return json.dumps(arguments, ensure_ascii=False)
+    except (TypeError, ValueError) as problem:
+        raise UsageError(f"Reply.call() takes arguments that JSON can hold: {problem}") from None
 
 
 def _words(text: str) -> list[str]:

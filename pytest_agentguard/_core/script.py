@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_agentguard._core.errors import UsageError
+
 NONCE = "{nonce}"
 
 
@@ -30,6 +32,8 @@ END = Where("end")
 
 def at_byte(n: int) -> Where:
     """After ``n`` bytes of the body."""
+    if n < 0:
+        raise UsageError(f"at_byte() takes a position from 0, not {n}")
     return Where("byte", n)
 
 
