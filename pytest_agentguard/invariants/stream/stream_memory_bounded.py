@@ -73,7 +73,7 @@ def _left(
 
 
 def _out_of_memory(name: str) -> list[StreamEnded | MemoryMeasured | RunEnded]:
-    events = _left(_lane(name, 60, 50))
+    events = _lane(name, 4, 64)
     return [replace(e, error_type="MemoryError") if isinstance(e, RunEnded) else e for e in events]
 
 
