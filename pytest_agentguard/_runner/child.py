@@ -44,13 +44,15 @@ class Notes:
         self._descriptor = descriptor
         self._inode = os.fstat(descriptor).st_ino
 
-    def send(self, what: str, lane: str = "") -> None:
-        """``ready``, ``ended`` with a lane, or ``watched``."""
+    def send(self, what: str, lane: str = "") -> bool:
+        """``ready``, ``ended`` with a lane, or ``watched``; False where it cannot be told any more."""
         try:
-            if os.fstat(self._descriptor).st_ino == self._inode:
-                os.write(self._descriptor, json.dumps([what, lane]).encode() + b"\n")
+            if os.fstat(self._descriptor).st_ino != self._inode:
+                return False
+            os.write(self._descriptor, json.dumps([what, lane]).encode() + b"\n")
         except OSError:
-            pass
+            return False
+        return True
 
 
 class Child:
@@ -248,8 +250,8 @@ class Child:
     def _over(self) -> NoReturn:
         """The supervisor ends this process once it has looked at what is below it."""
         _flush()
-        self._notes.send("watched")
-        time.sleep(2 * limits.PROCESS_GRACE_SECONDS)
+        if self._notes.send("watched"):
+            time.sleep(2 * limits.PROCESS_GRACE_SECONDS)
         os._exit(0)
 
     def _current_lane(self) -> str:

@@ -163,7 +163,7 @@ class Supervisor:
         *lines, rest = self._note.split(b"\n")
         self._note = rest[-_LINE:]
         for line in lines:
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, TypeError):
                 self._noted(*json.loads(line))
 
     def _noted(self, what: str, lane: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -110,5 +111,6 @@ def read(path: str | os.PathLike[str]) -> Ledger:
     """A ledger with all facts of a journal in file order, each with the time at which it was recorded."""
     ledger = Ledger()
     for t, kind, fields in entries(path):
-        ledger.append(kind(t=t, **fields))
+        with contextlib.suppress(TypeError):  # not a whole fact: whoever wrote it is no witness
+            ledger.append(kind(t=t, **fields))
     return ledger
