@@ -1,4 +1,4 @@
-"""What the tests of the endpoint share: a tiny dialect, an endpoint with a ledger, a client that speaks bytes."""
+"""What the tests of the endpoint share: a tiny dialect, an endpoint with a ledger, a client of bytes."""
 
 from __future__ import annotations
 
@@ -131,8 +131,10 @@ class Client:
 
     def until(self, mark: bytes) -> bytes:
         """What comes up to ``mark``, which must come."""
-        while mark not in self.buffer:
-            data = self.socket.recv(65536)
+        searched = 0
+        while self.buffer.find(mark, max(0, searched - len(mark))) < 0:
+            searched = len(self.buffer)
+            data = self.socket.recv(1 << 20)
             assert data, f"the connection ended before {mark!r}; so far {self.buffer!r}"
             self.buffer += data
         found, _, self.buffer = self.buffer.partition(mark)

@@ -59,7 +59,9 @@ def test_credentials_are_recorded_by_name_only() -> None:
 
 def test_body_that_is_no_utf8_is_kept_as_escapes() -> None:
     with serving() as (endpoint, ledger), Client(endpoint) as client:
-        status = client.send(b"POST /tiny HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n\xff{").answer().status
+        status = (
+            client.send(b"POST /tiny HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n\xff{").answer().status
+        )
         (received,) = ledger.of(RequestReceived)
     assert (status, received.body, received.body_bytes) == (400, "\\xff{", 2)
 
@@ -101,7 +103,9 @@ def test_wire_files_keep_both_directions_without_credentials(tmp_path: Path) -> 
 # -- paths ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/v1/tiny", "/tiny", "/v1/v1/tiny", "/v1/tiny/", "/openai/v1/tiny", "/tiny?a=b"])
+@pytest.mark.parametrize(
+    "path", ["/v1/tiny", "/tiny", "/v1/v1/tiny", "/v1/tiny/", "/openai/v1/tiny", "/tiny?a=b"]
+)
 def test_doubled_or_missing_version_is_the_same_path(path: str) -> None:
     with serving() as (endpoint, _):
         endpoint.play(OK)
@@ -126,9 +130,8 @@ def test_lane_is_the_prefix_of_the_path() -> None:
 
 
 def test_lane_that_no_url_can_carry_is_wrong_use() -> None:
-    with serving() as (endpoint, _):
-        with pytest.raises(UsageError, match="lane='a/b' has characters outside"):
-            endpoint.play(OK, lane="a/b")
+    with serving() as (endpoint, _), pytest.raises(UsageError, match="lane='a/b' has characters outside"):
+        endpoint.play(OK, lane="a/b")
 
 
 def test_unknown_path_gets_404_and_the_paths_that_exist() -> None:
@@ -201,9 +204,8 @@ def test_unplayed_reply_is_told_unless_it_is_optional() -> None:
 
 
 def test_reply_queue_is_bounded() -> None:
-    with serving() as (endpoint, _):
-        with pytest.raises(LimitReached, match=f"limit={limits.REPLY_QUEUE}"):
-            endpoint.play(*[OK] * (limits.REPLY_QUEUE + 1))
+    with serving() as (endpoint, _), pytest.raises(LimitReached, match=f"limit={limits.REPLY_QUEUE}"):
+        endpoint.play(*[OK] * (limits.REPLY_QUEUE + 1))
 
 
 def test_play_takes_replies_only() -> None:
@@ -271,7 +273,7 @@ def test_transcripts_are_not_checked_when_switched_off() -> None:
 
 
 def test_unsupported_request_gets_the_400_of_its_dialect() -> None:
-    with serving() as (endpoint, ledger):
+    with serving() as (endpoint, _):
         endpoint.play(OK)
         answer = ask(endpoint, body={"unsupported": "no threads here"})
         assert (answer.status, answer.body) == (400, b"no threads here")

@@ -178,7 +178,7 @@ def test_drip_sends_keep_alives_and_never_the_rest() -> None:
 
 
 def test_drip_never_fills_the_declared_length() -> None:
-    with serving() as (endpoint, ledger), Client(endpoint) as client:
+    with serving() as (endpoint, _), Client(endpoint) as client:
         endpoint.play(TURN.drip(at_byte(3), every=0.001, limit=0.05))
         answer = client.post(body=BLOCK).whole()
     assert len(answer.raw) < int(answer.headers["content-length"])
@@ -334,7 +334,9 @@ def test_status_without_a_body_sends_none(status: int) -> None:
 
 def test_redirect_error_and_html_are_whole_answers() -> None:
     with serving() as (endpoint, _):
-        endpoint.play(Reply().redirect("http://127.0.0.1:1/x"), Reply().status(503, retry_after=0), Reply().html())
+        endpoint.play(
+            Reply().redirect("http://127.0.0.1:1/x"), Reply().status(503, retry_after=0), Reply().html()
+        )
         moved, failed, page = ask(endpoint), ask(endpoint), ask(endpoint)
     assert (moved.status, moved.headers["location"]) == (307, "http://127.0.0.1:1/x")
     assert (failed.status, failed.headers["retry-after"]) == (503, "0")
