@@ -9,4 +9,4 @@ def apply(reply: Reply) -> Reply:
     return reply.keep_open()
 
 
-FAULT = Fault(apply, seen=Seen.WHOLE)
+FAULT = Fault(apply, seen=Seen.WHOLE, modes=("stream",))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pytest_agentguard import Reply, Scenario, Setup, Variant
 from pytest_agentguard.scenarios._replies import recovery
 
-_SIZES = (Variant("8-mib", size=8 * 1024 * 1024), Variant("64-mib", size=64 * 1024 * 1024))
-_DELTA = "and so on, and so forth, " * 160  # long deltas, so that the client's own pace does not rule
+_SIZES = (Variant("n", size=8 * 1024 * 1024), Variant("8n", size=64 * 1024 * 1024))
+_DELTA = "and so on, and so forth, " * 2_400  # long deltas: the pace of clients is per event
 
 
 def _flood(what: str) -> Callable[[Setup, Variant], Sequence[Reply]]:

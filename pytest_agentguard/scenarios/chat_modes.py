@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_agentguard import Reply, Scenario, Setup, Variant
-from pytest_agentguard.scenarios._replies import answer, record, recovery
+from pytest_agentguard.scenarios._replies import after_piece, answer, record, recovery
 
 _MODES = (Variant("stream", mode="stream"), Variant("block", mode="block"))
 
 # id, the reply in words, the reply
 _FAULTY: Mapping[str, tuple[str, Reply]] = {
-    "cut": ("a body that ends before it is complete", record().cut()),
+    "cut": (
+        "a text that ends before it is complete",
+        Reply().text("The answer is not ", "this.").cut(after_piece(0)),
+    ),
     "length": ("a turn that the output limit stopped", record().finish("length")),
     "nothing": ("a response without a body", Reply().nothing()),
     "json-error": ("an error as JSON with status 200", Reply().json_error("server")),

@@ -91,6 +91,7 @@ SCENARIOS = (
         summary="The whole answer has arrived, its marker too, and the connection stays open.",
         invariants=("marker-ends-the-wait",),
         script=_kept_open,
+        modes=("stream",),
         hint="Everything has been said; what the connection does next is of no concern.",
     ),
 )

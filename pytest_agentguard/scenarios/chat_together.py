@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_agentguard import Lane, Limits, Reply, Scenario, Setup
+from pytest_agentguard import Lane, Reply, Scenario, Setup
 from pytest_agentguard.scenarios._replies import after_piece, answer, record, recovery
 
 
@@ -27,7 +27,7 @@ def _eight(setup: Setup) -> list[Lane]:
         if setup.mode == "stream"
         else record().json_error("overloaded"),
         "page": Reply().html(),
-        "stall": record().stall(),
+        "reset": record().reset(),
     }
     lanes = [Lane(label, [reply, recovery(setup)]) for label, reply in faulty.items()]
     return [*lanes, *(_healthy(f"whole-{n}", setup) for n in range(1, 5))]
@@ -49,7 +49,6 @@ SCENARIOS = (
         invariants=("runs-isolated",),
         lanes=_eight,
         together=True,
-        limits=Limits(idle_timeout=1.5),
         requirements=("A43",),
         hint="The four that were healthy have their own text, their own calls and their own answers.",
     ),
