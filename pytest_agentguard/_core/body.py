@@ -14,6 +14,7 @@ from pytest_agentguard._core.turn import Frame, Text, Turn
 
 _EVENT_START = b'data: {"endless":"'
 _FLOOD_PIECE = 64 * 1024
+_COMMENT = b": " + b"keep-alive " * 11 + b"\n\n"
 _BEGINNINGS = ("begun", "finish-starts")  # marks of what comes next; all others are of what has left
 
 
@@ -176,8 +177,13 @@ class Body:
         if not self.streams or flood.what == "event":
             return Repeat(b"x" * _FLOOD_PIECE, flood.size)
         text = self._first_text()
-        one = text[1] if flood.what == "text" and text is not None else self._keep_alive()
+        one = text[1] if flood.what == "text" and text is not None else self._flood_keep_alive()
         return Repeat(one * max(1, _FLOOD_PIECE // len(one)), flood.size)
+
+    def _flood_keep_alive(self) -> bytes:
+        """A long comment where the dialect has comments: clients take their time for each line."""
+        is_sse = self._dialect.content_type == "text/event-stream"
+        return _COMMENT if is_sse else self._keep_alive()
 
     def _first_text(self) -> tuple[int, bytes] | None:
         """The end and the bytes of the first frame with text of the model."""

@@ -237,7 +237,7 @@ class StreamEnded(Event):
     whole: tuple[str, ...] = ()  # calls whose arguments left to the last byte
     arguments_sent: tuple[str, ...] = ()  # per call in ``begun``: what left, in whole fragments
     text_sent: str = ""  # the reply's text as far as it left
-    gap: float = 0.0  # longest silence between two sends, s (a report, never a verdict)
+    gap: float = 0.0  # longest silence after a send, s: up to the next, or until the client left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

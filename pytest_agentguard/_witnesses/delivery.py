@@ -131,6 +131,8 @@ class Delivery:
         """The client went away."""
         if self.over:
             return
+        if self._sent_at:  # the silence that the client left in
+            self._gap = max(self._gap, time.monotonic() - self._sent_at)
         self.exchange.client_closed()
         self._let_go("client-closed")
         self._end("client-left")
