@@ -35,7 +35,10 @@ class Settings:
         return cls(**{**data, "path": tuple(data["path"])})
 
     def load(self) -> Adapter:
-        """Import the agent."""
+        """Import the agent and let it prepare itself."""
         from pytest_agentguard._runner.load import load
 
-        return load(self.spec, Path(self.root), self.path)
+        adapter = load(self.spec, Path(self.root), self.path)
+        if adapter.prepare is not None:
+            adapter.prepare()
+        return adapter
