@@ -109,8 +109,8 @@ def imports_of(tree: ast.AST, at_top: bool = True) -> Iterator[Imported]:
         if isinstance(node, ast.Import):
             yield from (Imported(alias.name, node.lineno, at_top) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"relative import in line {node.lineno}"
-            yield from (Imported(f"{node.module}.{a.name}", node.lineno, at_top) for a in node.names)
+            origin = "." * node.level + (node.module or "")  # a relative import belongs to no part
+            yield from (Imported(f"{origin}.{alias.name}", node.lineno, at_top) for alias in node.names)
         else:
             yield from imports_of(node, at_top and not is_late(node))
 
@@ -173,6 +173,7 @@ def test_a_part_imports_only_what_it_may(name):
         ("reference/x.py", "def f():\n    from pytest_agentguard._core import limits"),
         ("plugin.py", "from pytest_agentguard import catalogue"),
         ("plugin.py", "import httpx"),
+        ("reports/x.py", "from .text import safe"),
         ("plugin.py", "try:\n    import trio\nexcept ImportError:\n    pass"),
     ],
 )
@@ -250,7 +251,7 @@ def test_a_module_says_what_it_is_and_postpones_annotations(name):
     assert not code or ast.unparse(code[0]) == "from __future__ import annotations"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [n for n in NAMES if "/mutants/" not in n])  # some mutants lack just this
 def test_a_module_keeps_no_registry_and_no_global_state(name):
     tree = parsed(PACKAGE / name)
     assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -52,13 +53,14 @@ def render(
     ``rerun`` is the command that runs this case again, broken over lines only where a shell allows it.
     """
     invalid = check.outcome == Outcome.INVALID
-    lane = next((str(e["lane"]) for e in check.evidence if e.get("lane")), "")
-    own = ledger.by_lane().get(lane, ledger) if lane else ledger
+    lanes = ledger.by_lane()
+    lane = _lane(check, label)
+    own = lanes.get(lane, Ledger() if len(lanes) > 1 else ledger)
     streams = [str(e["stream"]) for e in check.evidence if e.get("stream")]
     telling = Telling(own, stream_of(own, streams), unicode)
     rows = [("invalid", check.summary)] if invalid else []
     rows += [(name, text) for name, text in _told(telling) if text]
-    rows += [("sweep", _first_offset(label or lane, ledger))] if label else []
+    rows += [("sweep", _first(label, len(lanes)))] if label else []
     rows += [] if invalid else [("finding", check.summary)]
     rows.append(("why", _PROVES_NOTHING if invalid else hint))
     level = "invalid" if invalid else check.level
@@ -118,9 +120,17 @@ def _told(telling: Telling) -> Iterable[tuple[str, str]]:
     yield "stderr", telling.last_words()
 
 
-def _first_offset(label: str, ledger: Ledger) -> str:
-    tried = len(ledger.lanes)
-    return f"first offset that breaks: {label}" + (f", {tried} tried" if tried > 1 else "")
+def _lane(check: Check, label: str) -> str:
+    """The lane that the story is about; empty where nothing names one."""
+    named = re.search(r"\blane=(\S+)", check.summary)
+    return next(
+        (str(e["lane"]) for e in check.evidence if e.get("lane")), label or (named[1] if named else "")
+    )
+
+
+def _first(label: str, tried: int) -> str:
+    what = "offset" if any(c.isdigit() for c in label) else "lane"
+    return f"first {what} that breaks: {label}" + (f", {tried} tried" if tried > 1 else "")
 
 
 def _title(parts: Iterable[str], width: int, unicode: bool) -> list[str]:

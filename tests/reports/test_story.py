@@ -197,6 +197,33 @@ def test_evidence_of_several_lanes_names_the_lane_of_each_fact():
     ]
 
 
+def test_an_invalid_sweep_tells_the_lane_that_the_reason_names_and_never_a_mix_of_lanes():
+    ledger = given.sweep()
+
+    def told(reason: str) -> list[str]:
+        verdict = Verdict(RULE, Outcome.INVALID, Level.MUST, reason)
+        return [line[:9].strip() for line in render(verdict, ledger, "sweep", rerun="")[1:]]
+
+    assert told("fault of stream=s1 not delivered") == ["invalid", "why"]
+    assert told("reply 2 of lane=odd was never requested") == ["invalid", "why"]
+    ledger = Ledger([given.began("byte-2"), given.began("byte-3"), given.ended(lane="byte-2")])
+    assert told("reply 2 of lane=byte-2 was never requested") == [
+        "invalid",
+        "delivered",
+        "done",
+        "claimed",
+        "why",
+    ]
+
+
+def test_a_sweep_over_names_speaks_of_lanes():
+    verdict = Verdict("no-success-on-error-event", Outcome.VIOLATED, Level.MUST, "facts")
+
+    assert render(verdict, Ledger([given.began("auth")]), "error-kinds", label="auth", rerun="")[3] == (
+        "sweep      first lane that breaks: auth"
+    )
+
+
 def test_long_evidence_is_cut_and_counted():
     requests = [given.asked(f"r{n}") for n in range(1, 21)]
     ledger = Ledger([given.began(), *requests])
