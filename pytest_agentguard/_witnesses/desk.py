@@ -79,6 +79,15 @@ class Desk:
         if number > self._ceiling:
             return self._over_ceiling(where, number)
         name = _named(where.lane, f"r{number}") if bucket != _ANYWHERE else f"?/r{number}"
+        try:
+            return self._received_and_answered(name, where, request)
+        except (
+            Exception
+        ) as error:  # a predicate of the test, a reply that cannot be planned, or our own mistake
+            self.failed(error)
+            return self._broken(where, f"agentguard: the endpoint failed: {type(error).__name__}: {error}")
+
+    def _received_and_answered(self, name: str, where: Route, request: HttpRequest) -> tuple[Plan, Exchange]:
         view = self._view(where, request)
         event = self._receive(name, where, request, view)
         if self._wire is not None:
@@ -216,6 +225,11 @@ class Desk:
             return self._plain(where, 503, json.dumps({"error": {"message": message}}).encode())
         body = self._dialects[where.dialect].error_body(503, "overloaded", message)
         return self._plain(where, 503, body)
+
+    def _broken(self, where: Route, message: str) -> tuple[Plan, Exchange]:
+        if where.dialect:
+            return self._error(where, "server", message)
+        return self._plain(where, 500, json.dumps({"error": {"message": message}}).encode())
 
     def _error(self, where: Route, kind: str, message: str) -> tuple[Plan, Exchange]:
         dialect = self._dialects[where.dialect]

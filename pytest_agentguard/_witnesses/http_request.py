@@ -9,6 +9,7 @@ import h11
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import ProtocolError
 
+_TLS = b"\x16\x03"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -44,11 +45,13 @@ class RequestReader:
         self._kept = 0
         self._size = 0
         self._done = False
+        self._first = b""
         self.untouched = True  # no byte of a request has come
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they come."""
         self.untouched = False
+        self._first = self._first or data[:2]
         self._http.receive_data(data)
 
     def next(self) -> HttpRequest | None:
@@ -57,7 +60,8 @@ class RequestReader:
             try:
                 event = self._http.next_event()
             except h11.RemoteProtocolError as error:
-                raise ProtocolError(str(error)) from error
+                why = "a TLS handshake; URLs here start with http://" if self._first == _TLS else str(error)
+                raise ProtocolError(why) from error
             match event:
                 case h11.Request():
                     self._head = event

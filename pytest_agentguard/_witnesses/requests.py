@@ -14,15 +14,16 @@ class Requests:
     def __init__(self) -> None:
         self._arrived = threading.Condition()
         self._all: list[RequestReceived] = []
+        self._turns: list[RequestReceived] = []
 
     def __iter__(self) -> Iterator[RequestReceived]:
-        return iter([request for request in self.all if request.kind == "turn"])
+        return iter(tuple(self._turns))
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, n: int) -> RequestReceived:
-        return list(self)[n]
+        return self._turns[n]
 
     def __repr__(self) -> str:
         return f"<Requests count={self.count}>"
@@ -30,7 +31,7 @@ class Requests:
     @property
     def count(self) -> int:
         """How many there were."""
-        return sum(1 for _ in self)
+        return len(self._turns)
 
     @property
     def all(self) -> tuple[RequestReceived, ...]:
@@ -46,4 +47,6 @@ class Requests:
         """One more has arrived."""
         with self._arrived:
             self._all.append(request)
+            if request.kind == "turn":
+                self._turns.append(request)
             self._arrived.notify_all()

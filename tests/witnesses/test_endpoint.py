@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from endpoint_kit import LIMIT, TINY, Client, ask, request, serving
 
-from pytest_agentguard import LimitReached, Reply, UsageError
+from pytest_agentguard import LimitReached, Reply, UsageError, Where
 from pytest_agentguard._core import limits
 from pytest_agentguard.events import (
     CeilingReached,
@@ -219,13 +219,21 @@ def test_predicate_that_raises_is_told_and_the_engine_goes_on() -> None:
 
     with serving() as (endpoint, ledger):
         endpoint.play(OK.on(matches=wrong))
-        with Client(endpoint) as client:
-            assert client.post().rest() == b""
-        endpoint.settle()
+        answer = ask(endpoint)
+        assert (answer.status, answer.headers["x-should-retry"]) == (500, "false")
+        assert b"agentguard: the endpoint failed: KeyError" in answer.body
         (failed,) = ledger.of(WitnessFailed)
         assert failed.error == "KeyError: 'no such thing'"
         assert endpoint.problems() == ["endpoint failed: KeyError: 'no such thing'"]
         assert ask(endpoint, "/nothing").status == 404
+
+
+def test_reply_that_cannot_be_planned_is_told() -> None:
+    with serving() as (endpoint, ledger):
+        endpoint.play(OK.cut(Where("piece", part=7)))
+        assert ask(endpoint).status == 500
+        (failed,) = ledger.of(WitnessFailed)
+        assert failed.error == "UsageError: the reply has no fragment 0 of part 7"
 
 
 def test_recorder_that_raises_in_the_middle_ends_the_stream_as_server_failed() -> None:

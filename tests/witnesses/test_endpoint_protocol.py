@@ -140,6 +140,19 @@ def test_garbage_gets_400_and_harms_nobody(garbage: bytes) -> None:
         assert ask(endpoint).status == 200
 
 
+def test_tls_client_is_told_what_to_do() -> None:
+    with serving() as (endpoint, _), Client(endpoint) as client:
+        client.send(b"\x16\x03\x01\x02\x00\r\n\r\n").whole()
+        assert endpoint.problems() == [
+            "request ?/r1 met no scripted reply: not an HTTP request: a TLS handshake; URLs here start with http://"
+        ]
+
+
+def test_proxy_client_is_answered_and_not_led_on() -> None:
+    with serving() as (endpoint, _), Client(endpoint) as client:
+        assert client.send(b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n").answer().status == 404
+
+
 @pytest.mark.parametrize("part", [b"POST", request()[:40], request()[:-3]])
 def test_half_a_request_is_no_request(part: bytes) -> None:
     with serving() as (endpoint, ledger):
