@@ -19,6 +19,7 @@ from pytest_agentguard._core.events import (
     StreamEnded,
     StreamHeld,
     StreamReleased,
+    ToolRaised,
 )
 from pytest_agentguard._core.ledger import Ledger
 
@@ -80,6 +81,14 @@ def answers_truly(ledger: Ledger, outcome: RunEnded) -> bool:
     """Whether the answer carries the nonce of the real one; True where the run has no such nonce."""
     run = run_of(ledger, outcome)
     return run is None or run.final in (outcome.answer or "")
+
+
+def is_healthy(ledger: Ledger) -> bool:
+    """Whether nothing was made to go wrong: healthy replies, valid calls, no tool that raised."""
+    replies, offers = ledger.of(ReplyStarted), ledger.of(CallOffered)
+    right = all(r.status == 200 and not r.fault and r.finish in ("stop", "tool_calls") for r in replies)
+    valid = all(offer.known and not offer.problem for offer in offers)
+    return bool(replies) and right and valid and not ledger.of(ToolRaised)
 
 
 # -- replies ----------------------------------------------------------------------------------------

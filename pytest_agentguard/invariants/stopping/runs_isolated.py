@@ -78,7 +78,7 @@ def _disturbed(lanes: Mapping[str, Ledger]) -> Iterator[Finding]:
     for name, part in lanes.items():
         end, run = part.end, part.run
         beside = [p for p in (*faulty, *cancelled) if p is not part and _overlap(part, p)]
-        if end is None or run is None or not beside or _spoiled(part) or end.how == "killed":
+        if end is None or run is None or not beside or _spoiled(part) or end.how in ("killed", "limited"):
             continue
         if end.how == "cancelled" and not faulty and len(cancelled) == 1:
             continue
@@ -87,14 +87,14 @@ def _disturbed(lanes: Mapping[str, Ledger]) -> Iterator[Finding]:
             yield violated(f"lane={name} {facts}, its own replies healthy", *_bounds(beside[0]), end)
         for offer, _ in reading.permitted_calls(part):
             starts = part.of(ToolStarted, call=offer.call)
-            if len(starts) != 1 and offer.known and not offer.problem:
+            if len(starts) != 1:
                 yield violated(
                     f"lane={name} tool={offer.tool} starts={len(starts)} offered=1", offer, end, *starts
                 )
 
 
 def _spoiled(part: Ledger) -> bool:
-    return any(reply.fault or reply.status != 200 for reply in part.of(ReplyStarted))
+    return bool(part.of(ReplyStarted)) and not reading.is_healthy(part)
 
 
 def _lane(name: str, how: str, nonce: str, fault: str = "") -> list[Event]:
@@ -103,7 +103,12 @@ def _lane(name: str, how: str, nonce: str, fault: str = "") -> list[Event]:
     return [
         RunStarted(witness=Witness.RUNNER, lane=name, final=final),
         ReplyStarted(
-            witness=Witness.ENDPOINT, lane=name, stream=f"{name}1", request=f"{name}r1", fault=fault
+            witness=Witness.ENDPOINT,
+            lane=name,
+            stream=f"{name}1",
+            request=f"{name}r1",
+            finish="tool_calls",
+            fault=fault,
         ),
         CallOffered(
             witness=Witness.ENDPOINT,

@@ -43,17 +43,14 @@ def _steady(ledger: Ledger, reply: ReplyStarted, end: StreamEnded, idle: float) 
 
 
 def _failed(ledger: Ledger, outcome: RunEnded) -> bool:
-    """Whether the run missed its answer although every one of its replies was healthy and whole."""
-    replies = [r for r in ledger.of(ReplyStarted) if r.seq < outcome.seq]
-    if any(reply.fault or reply.status != 200 for reply in replies):
-        return False
-    if outcome.how in ("cancelled", "killed"):
+    """Whether the run missed its answer although nothing else was made to go wrong."""
+    if not reading.is_healthy(ledger) or outcome.how in ("cancelled", "killed", "limited"):
         return False
     return outcome.how != "returned" or not reading.answers_truly(ledger, outcome)
 
 
 _JOB = RunStarted(witness=Witness.RUNNER, final="final-n9", limits={"idle_timeout": 1.0})
-_REPLY = ReplyStarted(witness=Witness.ENDPOINT, stream="s1", request="r1", paused=2.0)
+_REPLY = ReplyStarted(witness=Witness.ENDPOINT, stream="s1", request="r1", finish="stop", paused=2.0)
 _END = StreamEnded(witness=Witness.ENDPOINT, stream="s1", complete=True, sent=400, planned=400, gap=0.3)
 _LEFT = replace(_END, complete=False, end="client-left", sent=200)
 _SUCCESS = RunEnded(witness=Witness.RUNNER, how="returned", answer="final-n9")

@@ -24,7 +24,7 @@ _NONCE = re.compile(r"\bk[0-9a-z]{6}\b")  # differs from lane to lane
 
 def check(ledger: Ledger) -> Iterator[Finding]:
     """Every lane is a delivery of its own; each must succeed, and all must agree."""
-    lanes = {n: part for n, part in (ledger.by_lane() or {"": ledger}).items() if _healthy(part)}
+    lanes = {n: part for n, part in (ledger.by_lane() or {"": ledger}).items() if reading.is_healthy(part)}
     ran = any(ledger.of(ToolStarted, call=o.call) for part in lanes.values() for o in _offers(part))
     for name, part in lanes.items():
         yield from _arguments(name, part, ran)
@@ -32,13 +32,8 @@ def check(ledger: Ledger) -> Iterator[Finding]:
     yield from _texts(lanes)
 
 
-def _healthy(part: Ledger) -> bool:
-    replies = part.of(ReplyStarted)
-    return bool(replies) and all(r.status == 200 and not r.fault for r in replies)
-
-
 def _offers(part: Ledger) -> Iterator[CallOffered]:
-    return (offer for offer, _ in reading.permitted_calls(part) if offer.known and not offer.problem)
+    return (offer for offer, _ in reading.permitted_calls(part))
 
 
 def _arguments(name: str, part: Ledger, ran: bool) -> Iterator[Finding]:
@@ -55,7 +50,7 @@ def _arguments(name: str, part: Ledger, ran: bool) -> Iterator[Finding]:
 
 def _success(name: str, part: Ledger) -> Iterator[Finding]:
     end, reply = part.end, part.of(ReplyStarted)[-1]
-    if end is None or end.how == "cancelled":
+    if end is None or end.how in ("cancelled", "limited"):
         return
     yield exercised(reply, end)
     if end.how != "returned" or not reading.answers_truly(part, end):
@@ -90,7 +85,9 @@ def _plain(end: RunEnded) -> str:
 def _lane(name: str, answer: str | None, arguments: str = "n1", fault: str = "") -> list[Event]:
     events: list[Event] = [
         RunStarted(witness=Witness.RUNNER, final="final-n9"),
-        ReplyStarted(witness=Witness.ENDPOINT, stream=f"{name}1", request="r1", fault=fault),
+        ReplyStarted(
+            witness=Witness.ENDPOINT, stream=f"{name}1", request="r1", finish="tool_calls", fault=fault
+        ),
         CallOffered(
             witness=Witness.ENDPOINT,
             stream=f"{name}1",
