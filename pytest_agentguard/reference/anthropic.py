@@ -79,7 +79,7 @@ def read_body(body: dict[str, Any], calls: Calls) -> Turn:
         raise BrokenReply(f"not a message: {shown(repr(body))}")
     blocks = _Blocks(calls)
     for index, block in enumerate(objects(body, "content")):
-        blocks.start(index, block)
+        blocks.start(index, {"input": None, **block})  # nothing follows that could still bring it
         blocks.stop(index)
     blocks.reason = member(body, "stop_reason", str)
     return blocks.turn()
@@ -112,7 +112,7 @@ class _Blocks:
             self._text.append(member(block, "text", str) or "")
         elif kind == "tool_use":
             self._calls.begin(index, member(block, "id", str), member(block, "name", str))
-            self._given[index] = "" if block.get("input") is None else written(block["input"])
+            self._given[index] = written(block["input"]) if "input" in block else ""
         else:
             raise BrokenReply(f"a block that was not asked for: type={shown(kind)}")
 

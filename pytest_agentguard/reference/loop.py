@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -40,9 +42,9 @@ class Agent(Conversation):
         intake = self.receiving()
         with reported(intake):
             with anyio.move_on_after(self.bounds.request_timeout):
-                async with client.stream(**request(self)) as response:
+                async with client.stream(**request(self)) as response, _body(response) as body:
                     intake.begin(head_of(response))
-                    async for chunk in response.aiter_raw():
+                    async for chunk in body:
                         if intake.feed(chunk):
                             break  # closes the response; what the connection still holds is of no interest
                 return intake.end()
@@ -62,3 +64,16 @@ class Agent(Conversation):
                 ready.call, f"error: {errors.shown(f'{type(error).__name__}: {error}')}", failed=True
             )
         return Result(ready.call, result_text(value, self.bounds.output_bytes))
+
+
+@asynccontextmanager
+async def _body(response: httpx.Response) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The chunks of a response; where they are not read to the end, a cancelled read ends the rest."""
+    body = response.aiter_raw()
+    try:
+        yield body
+    finally:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            async for _ in body:  # else trio finds generators that nobody has ended
+                pass

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pytest_agentguard.reference.loop import Agent
 from pytest_agentguard.reference.mutants import Mutant
 from pytest_agentguard.reference.wire import Messages
 
-_MESSAGES: Messages = []
-
 
 class Unguarded(Agent):
     """Remembers what other runs said."""
 
+    everything: ClassVar[Messages] = []
+
     def opening(self) -> Messages:
         """Missing: a run begins with its own prompt and nothing else."""
-        _MESSAGES.extend(super().opening())
-        return _MESSAGES
+        self.everything.extend(super().opening())
+        return self.everything
 
 
 async def run(job: Any) -> str:

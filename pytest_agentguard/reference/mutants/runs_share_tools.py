@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pytest_agentguard.reference.loop import Agent
 from pytest_agentguard.reference.mutants import Mutant
-
-_TOOLS: dict[str, Any] = {}
 
 
 class Unguarded(Agent):
     """Finds tools in one table for all."""
 
+    every_tool: ClassVar[dict[str, Any]] = {}
+
     def __init__(self, job: Any) -> None:
         super().__init__(job)
-        _TOOLS.update(self.tools)
-        self.tools = _TOOLS  # missing: a run has its own
+        self.every_tool.update(self.tools)
+        self.tools = self.every_tool  # missing: a run has its own
 
 
 async def run(job: Any) -> str:
