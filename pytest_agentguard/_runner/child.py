@@ -261,7 +261,7 @@ class Child:
 
     def _job(self, order: JobOrder) -> Job:
         nonces = CountedIds(f"{self._order.id}/{order.lane}/{os.urandom(4).hex()}")
-        workdir = self._order.journal.parent / f"work-{self._order.id}-{self._order.jobs.index(order)}"
+        workdir = self._order.workdir(order)
         workdir.mkdir(parents=True, exist_ok=True)
         return Job(
             prompt=order.prompt,

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from pytest_agentguard._core.contracts import DIALECTS, MODES, Adapter, Job, ModelEndpoint
@@ -116,7 +115,7 @@ class _Run:
 
     def _job(self, order: JobOrder) -> Job:
         nonces = CountedIds(f"{self._order.id}/{order.lane}/{os.urandom(4).hex()}")
-        workdir = Path(self._order.journal).parent / f"work-{order.lane or 'only'}"
+        workdir = self._order.workdir(order)
         workdir.mkdir(parents=True, exist_ok=True)
         return Job(
             prompt=order.prompt,

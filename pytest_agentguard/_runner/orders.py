@@ -12,6 +12,8 @@ from typing import Any
 from pytest_agentguard._core import limits as _limits
 from pytest_agentguard._core.contracts import DIALECTS, MODES, Behaviour, Limits, ToolSpec
 
+_LANES_WITH_DIRECTORIES = 16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOrder:
@@ -53,6 +55,11 @@ class RunOrder:
     def own_lane(self) -> str:
         """The lane of facts about the whole process: the only one, or none where there are several."""
         return self.jobs[0].lane if len(self.jobs) == 1 else ""
+
+    def workdir(self, job: JobOrder) -> Path:
+        """The directory that a job may write in; the many lanes of a sweep share one, since making it costs."""
+        lane = job.lane if len(self.jobs) <= _LANES_WITH_DIRECTORIES else ""
+        return self.journal.parent / f"work-{self.id}" / (lane.replace("/", "_") or "all")
 
     def to_json(self) -> str:
         """One line."""
