@@ -100,6 +100,8 @@ class AgentHost:
         self._hello: Hello | None = None
         self._said = threading.Event()
         self._sending = threading.Lock()
+        self._handing = threading.Lock()
+        self._is_over = False  # the reader takes no more runs
         self._lost = ""  # why no further run can be started
         self._started: deque[RunHandle] = deque()
         self._buffer = bytearray()
@@ -155,8 +157,14 @@ class AgentHost:
             sent = self._send(order, theirs.fileno())
         if not sent:
             ours.shutdown(socket.SHUT_RDWR)  # reads as a run whose supervisor is gone
-        self._started.append(run)
-        self._wake()
+        with self._handing:
+            is_read = self._reader.is_alive() and not self._is_over
+            if is_read:
+                self._started.append(run)
+        if is_read:
+            self._wake()
+        else:
+            run._lose("the host is closed")
         return run
 
     def close(self) -> None:
@@ -209,7 +217,7 @@ class AgentHost:
 
     def _read(self) -> None:
         runs: set[RunHandle] = set()
-        while runs or self._started or not (self._closing and self._lost):
+        while not self._ends(runs):
             for key, _ in self._selector.select(self._timeout(runs)):
                 if key.fileobj is self._control:
                     self._read_control()
@@ -218,6 +226,11 @@ class AgentHost:
                 else:
                     self._read_channel(key.data, runs)
             self._expire(runs)
+
+    def _ends(self, runs: set[RunHandle]) -> bool:
+        with self._handing:
+            self._is_over = self._closing and bool(self._lost) and not runs and not self._started
+        return self._is_over
 
     def _timeout(self, runs: set[RunHandle]) -> float | None:
         deadlines = [run._deadline for run in runs]

@@ -14,13 +14,12 @@ from types import FrameType
 from typing import Any
 
 Found = tuple[str, str, str]  # lane, kind, what
-_IDLE = (  # files in which a pooled worker thread waits for work
-    "threading.py",
-    "queue.py",
+_POOLS = (  # files of thread pools, whose workers wait for work in a queue
     os.path.join("concurrent", "futures", "thread.py"),
     os.path.join("anyio", "_backends", "_asyncio.py"),
     os.path.join("trio", "_core", "_thread_cache.py"),
 )
+_WAITING = ("threading.py", "queue.py", *_POOLS)
 
 
 class Before:
@@ -55,8 +54,9 @@ def is_leaked(thread: threading.Thread) -> bool:
     """Whether it keeps a process from ending: alive, no daemon, and no pooled worker that waits for work."""
     if thread.daemon or not thread.is_alive() or thread.ident is None:
         return False
-    frame = sys._current_frames().get(thread.ident)
-    return frame is None or not all(_is_idle(one) for one in _stack(frame))
+    files = [one.f_code.co_filename for one in _stack(sys._current_frames().get(thread.ident))]
+    idle = any(file.endswith(_POOLS) for file in files) and all(file.endswith(_WAITING) for file in files)
+    return not idle
 
 
 def open_socket(descriptor: int) -> str:
@@ -88,10 +88,6 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
-
-
-def _is_idle(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.endswith(_IDLE)
 
 
 def _coroutine_name(task: asyncio.Task[Any]) -> str:

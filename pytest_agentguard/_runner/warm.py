@@ -195,6 +195,9 @@ def _die_with_host(control: socket.socket) -> None:
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(control, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(control, fcntl.F_SETFL, fcntl.fcntl(control, fcntl.F_GETFL) | os.O_ASYNC)
+    with contextlib.suppress(BlockingIOError):
+        if not control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+            sys.exit("the host is gone")
 
 
 def _outlive_input(control: socket.socket) -> None:
