@@ -127,7 +127,8 @@ class SpiedTool:
         return f"<SpiedTool {self.name}{self.__signature__}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = (self.spec, self._recorder, self.__signature__, self.__doc__, self._lane, self._is_async)
+        spec = replace(self.spec, behaviour=self.behaviour)
+        state = (spec, self._recorder, self.__signature__, self.__doc__, self._lane, self._is_async)
         return _rebuilt, (*state, self._key)
 
     @property
