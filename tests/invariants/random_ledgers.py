@@ -1,4 +1,4 @@
-"""Ledgers of random events: every field within its type, from few values so that events belong together."""
+"""Random ledgers: the examples of the rules, in which events are lost, doubled, moved, changed or made up."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pytest_agentguard import events
+from pytest_agentguard import catalogue, events
 from pytest_agentguard.events import Event, Witness
 
 KINDS = [
     kind
     for kind in (getattr(events, name) for name in events.__all__)
     if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
+]
+
+EXAMPLES = [
+    list(ledger)
+    for rule in catalogue.invariants().values()
+    for ledger in (*rule.holds, *rule.breaks, *rule.silent, *rule.idle)
+    if len(ledger)
 ]
 
 _TEXTS = st.sampled_from(
@@ -100,6 +107,11 @@ def _by_type(name: str) -> Any:
 @cache
 def event(kind: type[Event]) -> st.SearchStrategy[Event]:
     """Any event of ``kind``, ``t`` included."""
+    return st.builds(kind, witness=st.sampled_from(list(Witness)), **_fields(kind))
+
+
+@cache
+def _fields(kind: type[Event]) -> dict[str, Any]:
     fields = {
         entry.name: _NAMED[entry.name] if entry.name in _NAMED else _by_type(str(entry.type))
         for entry in dataclasses.fields(kind)
@@ -107,16 +119,26 @@ def event(kind: type[Event]) -> st.SearchStrategy[Event]:
     }
     if kind is events.ToolStarted:  # the ledger joins them
         del fields["stream"], fields["call"]
-    return st.builds(kind, witness=st.sampled_from(list(Witness)), **fields)
+    return fields
 
 
-def random_events(limit: int = 16) -> st.SearchStrategy[list[Event]]:
-    """Any events in any order; the kinds that rules read most come most often."""
-    often = [kind for kind in KINDS if kind.__module__ and kind.__name__ in _OFTEN]
-    return st.lists(st.sampled_from([*KINDS, *often, *often]).flatmap(event), max_size=limit)
-
-
-_OFTEN = {
-    "RunStarted", "RunEnded", "ReplyStarted", "CallOffered", "StreamCompleted", "StreamEnded", "ToolStarted",
-    "RequestReceived", "StreamHeld", "StreamReleased", "ErrorSent",
-}  # fmt: skip
+@st.composite
+def random_events(draw: Any) -> list[Event]:
+    """An example of a rule, or two, in which events were lost, doubled, moved, changed or made up."""
+    parts = draw(st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=2))
+    found = [one for part in parts for one in part]
+    for change in draw(
+        st.lists(st.sampled_from(["lose", "double", "move", "change", "make up"]), max_size=5)
+    ):
+        place = draw(st.integers(0, len(found)))
+        if change == "make up":
+            found.insert(place, draw(st.sampled_from(KINDS).flatmap(event)))
+        elif place < len(found):
+            one = found.pop(place)
+            found[place:place] = {"lose": [], "double": [one, one]}.get(change, [one])
+            if change == "move":
+                found.insert(draw(st.integers(0, len(found))), found.pop(place))
+            elif change == "change":
+                name = draw(st.sampled_from(sorted(_fields(type(one)))))
+                found[place] = dataclasses.replace(one, **{name: draw(_fields(type(one))[name])})
+    return found

@@ -99,8 +99,8 @@ def _spoil(reply: Reply, name: str, at: int) -> Reply:
 
 FAULTS = st.sampled_from(
     [
-        "cut", "protocol_cut", "reset", "error-end", "error-done", "error-rest", "html", "challenge", "nothing",
-        "only_done", "json_error", "503", "429", "401", "400", "500",
+        "cut", "protocol_cut", "reset", "error-end", "error-done", "error-rest", "html", "challenge",
+        "nothing", "only_done", "json_error", "503", "429", "401", "400", "500",
     ]
 )  # fmt: skip
 FINISHES = st.sampled_from(["length", "filter", "refusal", "unknown"])
