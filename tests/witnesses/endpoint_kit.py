@@ -110,8 +110,12 @@ class Answer:
 class Client:
     """A connection that sends what it is told to."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", endpoint.port), timeout=LIMIT)
+    def __init__(self, endpoint: Endpoint, *, buffer: int = 0) -> None:
+        self.socket = socket.socket()
+        if buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self.socket.settimeout(LIMIT)
+        self.socket.connect(("127.0.0.1", endpoint.port))
         self.buffer = b""
 
     def __enter__(self) -> Client:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 from typing import Any
 
 import pytest
 from endpoint_kit import LIMIT, Client, ask, serving
 
 from pytest_agentguard import AFTER_FINISH, START, Ledger, Reply, at_byte
+from pytest_agentguard._core import limits
 from pytest_agentguard._witnesses.endpoint import Endpoint
 from pytest_agentguard.events import (
     CallOffered,
@@ -114,6 +117,28 @@ def test_large_answer_leaves_whole_before_its_reset() -> None:
         end = the_end(endpoint, ledger)
     assert client.buffer.count(b"z") == 3_000_000
     assert end.sent == end.planned
+
+
+def test_reset_waits_for_a_client_that_does_not_read_for_a_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "RESET_SECONDS", 0.02)
+    with serving() as (endpoint, ledger), Client(endpoint, buffer=4096) as client:
+        played = endpoint.play(Reply().text("z" * 300_000, "y").reset())
+        client.post()
+        assert played.ended.wait(LIMIT)
+        end = the_end(endpoint, ledger)
+    assert (end.end, end.fired) == ("reset", False)
+    assert end.sent < end.planned
+
+
+def test_closing_the_endpoint_does_not_wait_for_a_reset() -> None:
+    with serving() as (endpoint, ledger), Client(endpoint, buffer=4096) as client:
+        endpoint.play(Reply().text("z" * 300_000, "y").reset())
+        client.post().until(b"z")
+        endpoint.settle()
+        endpoint.close()
+        assert [end.end for end in ledger.of(StreamEnded)] == ["reset"]
 
 
 def test_stall_lasts_until_it_is_released_and_then_ends_without_another_byte() -> None:
@@ -251,6 +276,36 @@ def test_client_that_closes_in_a_hold_ends_the_stream() -> None:
     assert (end.end, end.planned_end) == ("client-left", "stalled")
 
 
+def test_client_that_resets_in_a_hold_has_closed_it_too() -> None:
+    with serving() as (endpoint, ledger):
+        played = endpoint.play(TURN.stall(limit=60))
+        with Client(endpoint) as client:
+            client.post().until(b"data: b\n\n")
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert played.closed.wait(LIMIT)
+        assert the_end(endpoint, ledger).end == "client-left"
+
+
+def test_drip_to_a_client_that_does_not_read_piles_up_nothing() -> None:
+    with serving() as (endpoint, ledger), Client(endpoint) as client:
+        played = endpoint.play(TURN.drip(every=0.001, limit=0.1, data=b"z" * 2_000_000))
+        client.post()
+        assert played.ended.wait(LIMIT)
+        end = the_end(endpoint, ledger)
+        assert (end.end, end.sent) == ("stalled", end.planned)
+        assert endpoint.sent_bytes < 20 * 2_000_000
+        client.socket.close()
+
+
+def test_closing_the_endpoint_in_a_pause_is_a_cut() -> None:
+    with serving() as (endpoint, ledger), Client(endpoint) as client:
+        endpoint.play(TURN.pause(60, 5))
+        client.post().until(b"data:")
+        endpoint.close()
+        (end,) = ledger.of(StreamEnded)
+    assert (end.end, end.complete, end.sent) == ("cut", False, 5)
+
+
 def test_client_that_resets_in_a_flood_ends_the_stream() -> None:
     with serving() as (endpoint, ledger):
         played = endpoint.play(Reply().text("a ", "b").flood("event", 1 << 30))
@@ -321,6 +376,12 @@ def test_closing_the_endpoint_ends_what_is_held() -> None:
         endpoint.close()
         assert [released.by for released in ledger.of(StreamReleased)] == ["run-ended"]
         assert [end.end for end in ledger.of(StreamEnded)] == ["stalled"]
+
+
+def test_status_without_a_name_is_sent_all_the_same() -> None:
+    with serving() as (endpoint, _):
+        endpoint.play(Reply().status(529))
+        assert ask(endpoint).status == 529
 
 
 @pytest.mark.parametrize("status", [204, 304])

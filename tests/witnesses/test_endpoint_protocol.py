@@ -216,6 +216,25 @@ def test_connections_are_bounded_and_idle_ones_make_room(monkeypatch: pytest.Mon
             client.socket.close()
 
 
+def test_listener_without_file_descriptors_waits_for_one() -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with serving() as (endpoint, ledger), socket.socket() as late:
+        endpoint.play(OK)
+        endpoint.settle()
+        late.settimeout(LIMIT)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1, hard))
+        try:
+            late.connect(("127.0.0.1", endpoint.port))
+            late.sendall(request())
+            endpoint.settle()
+            assert ledger.of(RequestReceived) == ()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert late.recv(15) == b"HTTP/1.1 200 OK"
+        assert ledger.of(WitnessFailed) == ()
+
+
 def test_slow_reader_holds_up_nobody_and_gets_everything() -> None:
     with serving() as (endpoint, ledger), Client(endpoint) as slow:
         endpoint.play(Reply().text("z" * 8_000_000, "y"), OK)
