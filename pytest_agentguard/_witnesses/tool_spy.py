@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -104,7 +104,7 @@ class SpiedTool:
         self.name = spec.name
         self.description = spec.description
         self.parameters: dict[str, Any] = dict(spec.parameters)
-        self.behaviour = spec.behaviour
+        self._behaviour = spec.behaviour
         self._recorder = recorder
         self._lane = lane
         self._nonce = nonce or CountedIds(os.urandom(8).hex()).nonce
@@ -127,8 +127,7 @@ class SpiedTool:
         return f"<SpiedTool {self.name}{self.__signature__}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        spec = replace(self.spec, behaviour=self.behaviour)
-        state = (spec, self._recorder, self.__signature__, self.__doc__, self._lane, self._is_async)
+        state = (self.spec, self._recorder, self.__signature__, self.__doc__, self._lane, self._is_async)
         return _rebuilt, (*state, self._key)
 
     @property
@@ -145,28 +144,9 @@ class SpiedTool:
             if fields["invocation"].startswith(prefix)
         ]
 
-    # -- what it does when called ------------------------------------------------------------------
-
-    def returns(self, result: str, *, size: int = 0) -> SpiedTool:
-        """Return ``result``, padded to ``size`` bytes; ``{nonce}`` and ``{arguments}`` in it are replaced."""
-        return self._behave(does="return", result=result, size=size)
-
-    def raises(self, error: str) -> SpiedTool:
-        """Raise ``ToolFailed`` with this message."""
-        return self._behave(does="raise", error=error)
-
-    def holds(self, *, swallow_cancel: bool = False, limit: float | None = None) -> SpiedTool:
-        """Stay until ``release``, ``limit`` seconds at most; with ``swallow_cancel`` no cancel stops it."""
-        chosen = self.behaviour.limit if limit is None else limit
-        return self._behave(does="swallow-cancel" if swallow_cancel else "hold", limit=chosen)
-
     def release(self) -> None:
         """Let calls that are held return, from whatever thread; later ones are not held any more."""
         self._gate.open()
-
-    def _behave(self, **changes: Any) -> SpiedTool:
-        self.behaviour = replace(self.behaviour, **changes)
-        return self
 
     # -- calls ---------------------------------------------------------------------------------------
 
@@ -189,7 +169,7 @@ class SpiedTool:
         invocation, arguments = self._start(args, kwargs)
         if self._holds():
             try:
-                self._gate.wait(self.behaviour.limit)
+                self._gate.wait(self._behaviour.limit)
             except BaseException:  # KeyboardInterrupt, or what a signal handler raises
                 if not self._cancelled(invocation):
                     raise
@@ -199,7 +179,7 @@ class SpiedTool:
         invocation, arguments = self._start(args, kwargs)
         if self._holds():
             try:
-                await self._gate.passed(self.behaviour.limit)
+                await self._gate.passed(self._behaviour.limit)
             except BaseException as error:  # the cancellation of any back end
                 if not self._cancelled(invocation) or isinstance(error, GeneratorExit):
                     raise
@@ -219,28 +199,28 @@ class SpiedTool:
         return invocation, arguments
 
     def _holds(self) -> bool:
-        return self.behaviour.does in ("hold", "swallow-cancel")
+        return self._behaviour.does in ("hold", "swallow-cancel")
 
     def _cancelled(self, invocation: str) -> bool:
-        swallowed = self.behaviour.does == "swallow-cancel"
+        swallowed = self._behaviour.does == "swallow-cancel"
         self._record(ToolCancelled, invocation=invocation, swallowed=swallowed)
         return swallowed
 
     def _finish(self, invocation: str, arguments: Mapping[str, Any]) -> str:
-        if self.behaviour.does == "raise":
-            self._record(ToolRaised, invocation=invocation, error=self.behaviour.error)
-            raise ToolFailed(self.behaviour.error)
+        if self._behaviour.does == "raise":
+            self._record(ToolRaised, invocation=invocation, error=self._behaviour.error)
+            raise ToolFailed(self._behaviour.error)
         result = self._result(arguments)
         self._record(ToolFinished, invocation=invocation, result=result)
         return result
 
     def _result(self, arguments: Mapping[str, Any]) -> str:
-        text = self.behaviour.result
+        text = self._behaviour.result
         if "{nonce}" in text:
             text = text.replace("{nonce}", self._nonce())
         if "{arguments}" in text:
             text = text.replace("{arguments}", json.dumps(as_json(arguments), ensure_ascii=False))
-        return text + "." * (self.behaviour.size - len(text.encode("utf-8", "replace")))
+        return text + "." * (self._behaviour.size - len(text.encode("utf-8", "replace")))
 
     def _invocation(self) -> str:
         pid = os.getpid()

@@ -145,3 +145,13 @@ def test_facts_never_land_in_a_file_of_the_agent(start: Start, tmp_path) -> None
     assert ledger.end.answer == "closed"
     assert len(ledger.of(ToolStarted)) == 1
     assert [file.read_bytes() for file in tmp_path.rglob("mine")] == [b""]
+
+
+def test_a_loop_whose_descriptors_are_gone_ends_its_own_run(astart: Start) -> None:
+    bad = astart("close everything")
+    good = astart("hello")
+
+    assert good.finish().end.answer == "answer to hello"
+    assert bad.finish().end.how == "returned"
+    assert bad.told == [""]
+    assert astart("again").finish().end.answer == "answer to again"

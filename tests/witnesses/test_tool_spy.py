@@ -12,6 +12,7 @@ import threading
 import time
 import typing
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,6 +46,10 @@ def ledger() -> Ledger:
 
 def kinds(ledger: Ledger) -> list[str]:
     return [type(event).__name__ for event in ledger]
+
+
+def behaving(recorder: Any, **behaviour: Any) -> SpiedTool:
+    return build_tool(replace(RECORD, behaviour=Behaviour(**behaviour)), recorder)
 
 
 def on_each_backend(test: Callable[[], Any]) -> None:
@@ -256,7 +261,7 @@ def test_every_invocation_has_a_number_of_its_own(ledger: Ledger) -> None:
 
 
 def test_a_result_names_arguments_and_a_new_nonce_each_time(ledger: Ledger) -> None:
-    tool = build_tool(RECORD, ledger).returns("{nonce} got {arguments}")
+    tool = behaving(ledger, result="{nonce} got {arguments}")
 
     first, second = tool(x="ü"), tool(x="ü")
 
@@ -265,7 +270,7 @@ def test_a_result_names_arguments_and_a_new_nonce_each_time(ledger: Ledger) -> N
 
 
 def test_a_result_is_padded_to_its_size_in_bytes(ledger: Ledger) -> None:
-    tool = build_tool(RECORD, ledger).returns("größe", size=100)
+    tool = behaving(ledger, result="größe", size=100)
 
     assert len(tool(x="1").encode()) == 100
 
@@ -284,7 +289,7 @@ def test_a_tool_that_is_told_to_fail_raises_and_says_so(ledger: Ledger) -> None:
 
 
 def test_a_held_tool_returns_when_it_is_released(ledger: Ledger) -> None:
-    tool = build_tool(RECORD, ledger).holds(limit=BOUND)
+    tool = behaving(ledger, does="hold", limit=BOUND)
     threading.Thread(target=lambda: (wait_for(ledger, ToolStarted), tool.release())).start()
 
     assert tool(x="1").startswith("done")
@@ -292,7 +297,7 @@ def test_a_held_tool_returns_when_it_is_released(ledger: Ledger) -> None:
 
 
 def test_a_held_tool_returns_at_its_limit(ledger: Ledger) -> None:
-    tool = build_tool(RECORD, ledger).holds(limit=0.01)
+    tool = behaving(ledger, does="hold", limit=0.01)
 
     async def call() -> None:
         assert (await tool.arun(x="1")).startswith("done")
@@ -303,7 +308,7 @@ def test_a_held_tool_returns_at_its_limit(ledger: Ledger) -> None:
 
 def test_an_awaited_tool_is_released_from_another_thread(ledger: Ledger) -> None:
     async def call() -> None:
-        tool = build_tool(RECORD, ledger).holds(limit=BOUND)
+        tool = behaving(ledger, does="hold", limit=BOUND)
         count = len(ledger.of(ToolStarted))
         threading.Thread(target=lambda: (wait_for(ledger, ToolStarted, count), tool.release())).start()
         assert (await tool.arun(x="1")).startswith("done")
@@ -314,7 +319,7 @@ def test_an_awaited_tool_is_released_from_another_thread(ledger: Ledger) -> None
 
 def test_a_cancelled_tool_says_so_on_asyncio(ledger: Ledger) -> None:
     async def main() -> None:
-        tool = build_tool(RECORD, ledger).holds(limit=BOUND)
+        tool = behaving(ledger, does="hold", limit=BOUND)
         task = asyncio.create_task(tool.arun(x="1"))
         await asyncio.sleep(0)
         task.cancel()
@@ -328,7 +333,7 @@ def test_a_cancelled_tool_says_so_on_asyncio(ledger: Ledger) -> None:
 
 def test_a_cancelled_tool_says_so_on_trio(ledger: Ledger) -> None:
     async def main() -> None:
-        tool = build_tool(RECORD, ledger).holds(limit=BOUND)
+        tool = behaving(ledger, does="hold", limit=BOUND)
         with trio.move_on_after(0.01) as scope:
             await tool.arun(x="1")
         assert scope.cancelled_caught
@@ -339,14 +344,14 @@ def test_a_cancelled_tool_says_so_on_trio(ledger: Ledger) -> None:
 
 def test_a_stubborn_tool_swallows_a_cancel_and_returns(ledger: Ledger) -> None:
     async def on_asyncio() -> None:
-        tool = build_tool(RECORD, ledger).holds(swallow_cancel=True, limit=BOUND)
+        tool = behaving(ledger, does="swallow-cancel", limit=BOUND)
         task = asyncio.create_task(tool.arun(x="1"))
         await asyncio.sleep(0)
         task.cancel()
         assert (await task).startswith("done")
 
     async def on_trio() -> None:
-        tool = build_tool(RECORD, ledger).holds(swallow_cancel=True, limit=BOUND)
+        tool = behaving(ledger, does="swallow-cancel", limit=BOUND)
         with trio.move_on_after(0.01) as scope:
             assert (await tool.arun(x="1")).startswith("done")
         assert not scope.cancelled_caught
@@ -449,8 +454,9 @@ def test_calls_of_another_spy_in_a_child_are_not_listed(shared: SpiedTool) -> No
     assert len(other.calls) == 1
 
 
-def test_a_pickled_spy_keeps_its_looks_and_its_behaviour(shared: SpiedTool) -> None:
-    copy = pickle.loads(pickle.dumps(shared.returns("ok")))
+def test_a_pickled_spy_keeps_its_looks_and_its_behaviour(tmp_path: Path) -> None:
+    shared = behaving(AcrossProcesses(None, tmp_path / "journal"), result="ok")
+    copy = pickle.loads(pickle.dumps(shared))
 
     assert inspect.signature(copy) == inspect.signature(shared)
     assert copy.__doc__ == shared.__doc__
