@@ -177,7 +177,7 @@ def read(path: str, body: Mapping[str, Any]) -> RequestView:
         tools=tuple(t["name"] for t in _objects(body.get("tools")) if isinstance(t.get("name"), str)),
         call_ids=_ids(blocks, "tool_use", "id"),
         result_ids=_ids(blocks, "tool_result", "tool_use_id"),
-        problem="" if threaded else next(_problems(body), ""),
+        problem="" if threaded else _problem(body),
         unsupported=_THREADLESS if threaded else b"",
     )
 
@@ -186,14 +186,18 @@ def _ids(blocks: Sequence[Mapping[str, Any]], type: str, name: str) -> tuple[str
     return tuple(b[name] for b in blocks if b.get("type") == type and isinstance(b.get(name), str))
 
 
-def _problems(body: Mapping[str, Any]) -> Iterator[str]:
-    """Every reason to reject the transcript, in its order. A body without one is not judged."""
-    if "messages" not in body:
-        return
-    messages = body["messages"]
+def _problem(body: Mapping[str, Any]) -> str:
+    """The first reason to reject the transcript. A body without one is not judged."""
+    messages = body.get("messages", ())
+    if messages == ():
+        return ""
     if not isinstance(messages, list) or not messages:
-        yield "messages is not a list of at least one message"
-        return
+        return "messages is not a list of at least one message"
+    odd = next((n for n, message in enumerate(messages) if not isinstance(message, Mapping)), None)
+    return next(_problems(messages), "") if odd is None else f"messages[{odd}] is not an object"
+
+
+def _problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from _shape_problems(messages)
     open_calls: list[Any] = []
     for n, role, blocks in _rounds(messages):
@@ -206,12 +210,9 @@ def _problems(body: Mapping[str, Any]) -> Iterator[str]:
         yield f"tool_use {id!r} has no tool_result after it"
 
 
-def _shape_problems(messages: Sequence[Any]) -> Iterator[str]:
+def _shape_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     first = ""
     for n, message in enumerate(messages):
-        if not isinstance(message, Mapping):
-            yield f"messages[{n}] is not an object"
-            return
         role = message.get("role")
         if role not in ("user", "assistant", "system"):
             yield f"messages[{n}] has role={role!r}"

@@ -211,7 +211,7 @@ def read(path: str, body: Mapping[str, Any]) -> RequestView:
         tools=tuple(_offered(body)),
         call_ids=tuple(call["id"] for call in calls if isinstance(call.get("id"), str)),
         result_ids=tuple(m["tool_call_id"] for m in results if isinstance(m.get("tool_call_id"), str)),
-        problem=next(_problems(body), ""),
+        problem=_problem(body),
     )
 
 
@@ -222,20 +222,21 @@ def _offered(body: Mapping[str, Any]) -> Iterator[str]:
             yield named["name"]
 
 
-def _problems(body: Mapping[str, Any]) -> Iterator[str]:
-    """Every reason to reject the transcript, in its order. A body without one is not judged."""
-    if "messages" not in body:
-        return
-    messages = body["messages"]
+def _problem(body: Mapping[str, Any]) -> str:
+    """The first reason to reject the transcript. A body without one is not judged."""
+    messages = body.get("messages", ())
+    if messages == ():
+        return ""
     if not isinstance(messages, list) or not messages:
-        yield "messages is not a list of at least one message"
-        return
+        return "messages is not a list of at least one message"
+    odd = next((n for n, message in enumerate(messages) if not isinstance(message, Mapping)), None)
+    return next(_problems(messages), "") if odd is None else f"messages[{odd}] is not an object"
+
+
+def _problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     open_calls: list[Any] = []
     answered: Counter[Any] = Counter()
     for n, message in enumerate(messages):
-        if not isinstance(message, Mapping):
-            yield f"messages[{n}] is not an object"
-            return
         if message.get("role") == "tool":
             yield from _result_problems(n, message, open_calls, answered)
             continue
@@ -260,7 +261,6 @@ def _result_problems(
     id = message.get("tool_call_id")
     if id not in open_calls:
         yield f"messages[{n}] is a result with tool_call_id={id!r}, which no call directly before it has"
-        return
     answered[id] += 1
     if answered[id] > open_calls.count(id):
         yield f"messages[{n}] is one result too many for tool_call_id={id!r}"

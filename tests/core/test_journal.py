@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.events import Event, ProcessOutput, StreamEnded, ToolStarted, Witness
+from pytest_agentguard._core.events import Claim, Event, ProcessOutput, StreamEnded, ToolStarted, Witness
 from pytest_agentguard._core.journal import KINDS, as_dict, decode, encode
 
 JSON = st.recursive(
@@ -108,6 +108,11 @@ for _ in range(100_000):
 )
 def test_a_value_that_json_lacks_is_written_as_its_repr_beside_the_others(value: Any, written: Any) -> None:
     assert start(x=value, y="kept") == {"x": written, "y": "kept"}
+
+
+def test_a_field_that_json_lacks_is_written_as_its_repr() -> None:
+    event = there_and_back(Claim, {"witness": Witness.AGENT, "what": "odd", "value": CIRCLE})
+    assert event == Claim(witness=Witness.AGENT, what="odd", value="[[...]]")
 
 
 def test_numbers_that_are_none_in_json_survive() -> None:

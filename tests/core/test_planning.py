@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from pytest_agentguard import AFTER_FINISH, BEFORE_FINISH, END, START, Decoder, Reply, UsageError, after_event
+from pytest_agentguard import (
+    AFTER_FINISH,
+    BEFORE_FINISH,
+    END,
+    START,
+    Decoder,
+    Reply,
+    UsageError,
+    after_event,
+    at_byte,
+)
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.plan import End as Ends
 from pytest_agentguard._core.plan import Hold, Note, Pause, Plan, Repeat, Send
 from pytest_agentguard._core.planning import Setting, plan
+from pytest_agentguard._core.script import Insert
 from pytest_agentguard.catalogue import dialect
 from pytest_agentguard.events import CallOffered, ErrorSent, ReplyStarted, StreamCompleted, Witness
 
 DIALECTS = ("openai-chat", "anthropic")
 TALK = Reply().text("Let me ", "lóok").call("record", x="{nonce}-evidence")
+CALL_ALONE = Reply().call("f", raw=('{"x": 1', "}"))
 TWO = Reply().call("f", a="{nonce}").call("g", b="{nonce}")
 
 
@@ -475,3 +488,30 @@ def test_every_fragment_of_the_turn_has_its_place_in_the_bytes(case: Case) -> No
     made = case.plan(TALK)
     assert sorted(piece for _, piece in _pieces(made)) == sorted(TALK.turn.pieces())
     assert [at for at, _ in _pieces(made)] == sorted(at for at, _ in _pieces(made))
+
+
+def test_raw_bytes_go_in_at_any_byte_of_the_turn(case: Case) -> None:
+    plain = case.plan(TALK)
+    made = case.plan(replace(TALK, inserts=(Insert(at_byte(7), "raw", data=b"<?>"),)))
+    assert made.body == plain.body[:7] + b"<?>" + plain.body[7:]
+    assert made.fault_at == 10
+
+
+def test_a_flood_in_a_body_of_calls_alone_is_inside_their_arguments() -> None:
+    made = Case("openai-chat", "block").plan(CALL_ALONE.flood("text", 100))
+    assert sent(made).endswith(b'"arguments":"' + b'{\\"x\\": 1')
+    (flood,) = (step for step in made.steps() if isinstance(step, Repeat))
+    assert set(flood.data) == {ord("x")}
+
+
+def test_a_flood_in_a_stream_without_text_is_of_comments_ahead_of_the_finish(streamed: Case) -> None:
+    made = streamed.plan(CALL_ALONE.flood("text", 100))
+    (flood,) = (step for step in made.steps() if isinstance(step, Repeat))
+    assert made.last == mark(made, "finish-starts")
+    assert all(line.startswith(b": ") for line in flood.data.split(b"\n\n")[:-1])
+    assert list(Decoder().feed(flood.data)) == []
+
+
+def test_a_flood_of_keep_alives_moves_no_mark(case: Case) -> None:
+    made = case.plan(CALL_ALONE.flood("keep-alive", 10))
+    assert made.marks == case.plan(CALL_ALONE).marks
