@@ -117,19 +117,24 @@ def test_a_retry_that_gets_its_answer(dialect, mode, fault):
         Reply().nothing(), Reply().only_done(), Reply().html(), Reply().challenge(), Reply().json_error(),
         record().typed("text/plain"), Reply().text("half").finish("length"), record().finish("length"),
         record().finish("filter"), record().finish("refusal"), record().finish("unknown"),
-        Reply().call("record", raw='{"x": "{nonce}', problem="broken"),
         Reply().call("record", x=7, problem="invalid"), Reply().call("nobody", x="{nonce}"),
     ],
     ids=lambda reply: f"{reply.fault}-{reply.turn.finish}",
 )  # fmt: skip
 def test_a_run_that_fails_loudly(dialect, mode, fault):
-    if (dialect, mode) == ("anthropic", "block") and "broken" in [c.problem for c in fault.turn.calls]:
-        pytest.skip("arguments cannot be broken JSON where they are an object of the body")
     story = Story(dialect, mode).start(idle_timeout=1.0)
     story.plays(fault)
 
     error = "content type text/html, application/json or text/plain: overloaded, auth, context, server"
     assert alarms(story.raises(error)) == []
+
+
+@pytest.mark.parametrize(("dialect", "mode"), [("openai-chat", m) for m in MODES] + [("anthropic", "stream")])
+def test_a_run_that_fails_loudly_on_broken_arguments(dialect, mode):
+    story = Story(dialect, mode).start()
+    story.plays(Reply().call("record", raw='{"x": "{nonce}', problem="broken"))
+
+    assert alarms(story.raises("the arguments are not JSON")) == []
 
 
 def test_a_call_that_ends_in_an_error_told_to_the_model():

@@ -53,6 +53,8 @@ def _says_what_came(ledger: Ledger, reply: ReplyStarted, outcome: RunEnded) -> b
     later = any(other.seq < outcome.seq for other in ledger.after(reply, ReplyStarted))
     if outcome.how not in ("raised", "failed") or outcome.error is None or later:
         return True
+    if reply.fault == "content-type" and not reply.finish:
+        return True  # a body of somebody's own: an error that quotes it cannot be recognised
     kinds = [error.kind for error in ledger.of(ErrorSent, stream=reply.stream)]
     names = [*_NAMES.get(reply.fault, ()), *kinds, reply.content_type.partition(";")[0]]
     text = " ".join((outcome.error, outcome.error_type or "", *outcome.error_chain)).lower()
@@ -97,6 +99,7 @@ INVARIANT = Invariant(
     ],
     silent=[
         Ledger([_JOB, replace(_PAGE, fault="content-type"), replace(_END, complete=True), _SUCCESS]),
+        Ledger([_JOB, replace(_PAGE, fault="content-type"), _END, _MUTE]),
         Ledger([_JOB, _PAGE, _END, replace(_NAMED, how="limited", error=None, error_type=None)]),
     ],
     idle=[

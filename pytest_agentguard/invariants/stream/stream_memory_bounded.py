@@ -46,7 +46,8 @@ def _stopped(part: Ledger) -> bool:
     """Whether the agent left the stream by itself; a process that died or was killed did not."""
     end = part.end
     itself = end is None or end.how not in ("killed", "signalled", "exited")
-    return itself and any(stream.end == "client-left" for stream in part.of(StreamEnded))
+    flood = max(part.of(StreamEnded), key=lambda stream: stream.sent, default=None)
+    return itself and flood is not None and flood.end == "client-left"
 
 
 def _starved(part: Ledger) -> RunEnded | None:
