@@ -97,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and the battery where it is asked for."""
     config.addinivalue_line("markers", _MARKER)
     _load_plainly(config)
-    if any(config.getoption(name) or config.getini(name) for name in ("agentguard", "agentguard_list")):
+    if config.getoption("agentguard") or config.getini("agentguard"):
         from pytest_agentguard._plugin.battery import BatteryPlugin
 
         config.pluginmanager.register(BatteryPlugin(config), "agentguard-battery")
@@ -107,6 +107,16 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(
                 f"--agentguard{suffix} is about the battery, which does not run: add --agentguard"
             )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Print the list where it is asked for, instead of running anything."""
+    if not (config.getoption("agentguard_list") or config.getini("agentguard_list")):
+        return None
+    from pytest_agentguard._plugin.listing import show
+
+    return show(config)
 
 
 def _load_plainly(config: pytest.Config) -> None:

@@ -1,0 +1,118 @@
+"""Gathers the checks of a session, wherever they were made, and reports them: header, matrix, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import pytest
+
+from pytest_agentguard import __version__, catalogue
+from pytest_agentguard._core import report
+from pytest_agentguard._plugin.items import BatteryItem
+from pytest_agentguard._plugin.settings import Settings
+
+_WIDTH = 100  # columns where there is no terminal to ask
+
+
+class Reporting:
+    """The checks of this process, and of the workers of pytest-xdist where this is the controller."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self._config = config
+        self._settings = settings
+        self.agents: dict[str, dict[str, Any]] = {}
+        self._checks: dict[str, list[dict[str, Any]]] = {}
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        writer = getattr(reporter, "_tw", None)
+        return int(getattr(writer, "fullwidth", _WIDTH))
+
+    def attach(self, made: pytest.TestReport, spec: str, checks: Sequence[Any], uncovered: str) -> None:
+        """Put what a case came to into its test report."""
+        data = {"spec": spec, "agent": self.agents.get(spec, {}), "checks": checks, "uncovered": uncovered}
+        made.agentguard = data  # type: ignore[attr-defined]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather the checks of a case."""
+        data = getattr(report, "agentguard", None)
+        if data is None:
+            return
+        self._checks[report.nodeid] = data["checks"]
+        agent = self.agents.setdefault(data["spec"], dict(data["agent"]))
+        if data["uncovered"] and data["uncovered"] not in agent.setdefault("not_covered", []):
+            agent["not_covered"].append(data["uncovered"])
+
+    def pytest_report_collectionfinish(self, items: Sequence[pytest.Item]) -> list[str]:
+        """What is about to be judged."""
+        from pytest_agentguard.reports import terminal
+
+        lines: list[str] = []
+        for spec, agent in self.agents.items():
+            cases = [i.case for i in items if isinstance(i, BatteryItem) and i.case.agent == spec]
+            lines += terminal.header(
+                agent=agent["name"] or spec,
+                version=agent["version"],
+                distributions=agent["versions"],
+                seed=self._settings.seed or 0,
+                scenarios=len({case.scenario.id for case in cases}),
+                dialects=len({case.dialect for case in cases}),
+                modes=len({mode for case in cases for mode in _modes(case.mode)}),
+                jobs=self._settings.jobs,
+                width=self.width,
+                unicode=self._settings.unicode,
+            )
+        return lines
+
+    def document(self) -> dict[str, Any]:
+        """The JSON report so far."""
+        checks = [report.Check.from_json(data) for found in self._checks.values() for data in found]
+        agents = [
+            report.AgentInfo(
+                name=spec,
+                version=agent.get("version", ""),
+                base_url="http://127.0.0.1",
+                surfaces=tuple(agent.get("surfaces", ())),
+                not_covered=tuple(agent.get("not_covered", ())),
+            )
+            for spec, agent in self.agents.items()
+        ]
+        return report.document(__version__, agents, checks)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, None, None]:
+        """Write the JSON report, after the workers have finished."""
+        yield
+        if self._settings.json is not None:
+            from pytest_agentguard.reports import json_report
+
+            try:
+                json_report.write(self._settings.json, self.document())
+            except OSError as problem:
+                raise pytest.UsageError(f"--agentguard-json: {problem}") from None
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The matrix, the totals and what was not covered."""
+        from pytest_agentguard.reports import terminal
+
+        document = self.document()
+        if not document["checks"] and not document["agents"]:
+            return
+        writer = terminalreporter._tw
+        terminalreporter.section("agentguard")
+        for line in terminal.summary(
+            document,
+            width=self.width,
+            unicode=self._settings.unicode,
+            style=lambda text, **markup: writer.markup(text, **markup),
+            verbose=self._config.get_verbosity() > 0,
+            families={id: rule.family for id, rule in catalogue.invariants().items()},
+        ):
+            terminalreporter.line(line)
+
+
+def _modes(mode: str) -> tuple[str, ...]:
+    return ("stream", "block") if mode == "both" else (mode,)
