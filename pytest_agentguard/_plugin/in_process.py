@@ -56,7 +56,8 @@ def run_battery(
 
     ``scenarios``, ``dialects`` and ``modes`` restrict the battery (empty: everything). Each run is called in a
     thread of its own, an async ``run`` on a loop of its own (``backend``: asyncio or trio). ``level`` moves the
-    line that fails, ``jobs`` is how many runs overlap. Scenarios that measure memory are left out. Raises ``UsageError`` for names that do not exist.
+    line that fails, ``jobs`` is how many runs overlap. Scenarios that measure memory are left out. Raises
+    ``UsageError`` for names that do not exist.
     """
     chosen_dialects = _known("dialect", dialects, DIALECTS)
     chosen_modes = _known("mode", modes, MODES)
@@ -74,6 +75,14 @@ def run_battery(
         surfaces=("chat",),
         strict=strict,
     )
+    results = _results(name, host, cases, Options(seed=seed, jobs=jobs, strict=strict))
+    stories = list(_stories(results, level))
+    if stories:
+        raise AssertionError("\n\n".join(stories))
+    return BatteryReport(results)
+
+
+def _results(name: str, host: InProcessHost, cases: list[Case], options: Options) -> tuple[CaseResult, ...]:
     with tempfile.TemporaryDirectory(prefix="agentguard-") as scratch:
         battery = Battery(
             {name: host},
@@ -81,17 +90,13 @@ def run_battery(
             dialects=catalogue.dialects(),
             invariants=catalogue.invariants(),
             scratch=Path(scratch),
-            options=Options(seed=seed, jobs=jobs, strict=strict),
+            options=options,
         )
         try:
             battery.plan(cases)
-            results = tuple(battery.result(case) for case in cases)
+            return tuple(battery.result(case) for case in cases)
         finally:
             battery.close()
-    stories = list(_stories(results, level))
-    if stories:
-        raise AssertionError("\n\n".join(stories))
-    return BatteryReport(results)
 
 
 def _stories(results: Iterable[CaseResult], level: str) -> Iterator[str]:

@@ -60,12 +60,6 @@ class AgentCollector(pytest.Collector):
             item.case, item.source = case, self.source
             yield item
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
-        """Why the agent could not be imported, without our own frames."""
-        if isinstance(excinfo.value, self.CollectError):
-            return str(excinfo.value.args[0])
-        return super().repr_failure(excinfo)
-
 
 class BatteryItem(pytest.Item):
     """One case; it fails, is skipped or passes by the verdicts of its rules."""

@@ -20,7 +20,7 @@ from pytest_agentguard._core.verdict import unsound
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the control run showed: a problem, or that the agent speaks something else, or that all is well."""
+    """What the control run showed: a problem, that the agent speaks something else, or that all is well."""
 
     problem: str = ""
     uncovered: str = ""
@@ -28,47 +28,54 @@ class Control:
 
 
 def read_control(ledger: Ledger, dialect: str, mode: str, *, plain: bool) -> Control:
-    """The tool must have run exactly once with the exact arguments, and the final answer must have come back.
+    """The tool must have run exactly once with the exact arguments, and the final answer must have come.
 
-    A ``plain`` function says nothing of dialects and modes; where all its requests were in another one, that is not a
-    failure: this dialect or mode is not covered.
+    A ``plain`` function says nothing of dialects and modes; where all its requests were in another one,
+    that is not a failure: this dialect or mode is not covered.
     """
     requests = ledger.of(RequestReceived, kind="turn")
     if plain and requests:
         spoken = {(r.dialect, r.mode) for r in requests}
         if all(d != dialect for d, _ in spoken):
-            return Control(uncovered=f"the agent speaks {_names(d for d, _ in spoken)}, not {dialect}")
+            return Control(uncovered=f"{dialect} (the agent speaks {_names(d for d, _ in spoken)})")
         if all(m != mode for _, m in spoken):
-            return Control(uncovered=f"the agent asks for {_names(m for _, m in spoken)} replies, not {mode}")
+            return Control(uncovered=f"{mode} replies (the agent asks for {_names(m for _, m in spoken)})")
     reason = unsound(ledger)
     if reason is not None:
         return Control(problem=reason[0], evidence=reason[1:])
-    end = ledger.end
     if not requests:
-        return Control(problem=f"requests=0 expected=2; the run {_ended(end)}", evidence=_some(end))
-    starts = ledger.of(ToolStarted)
-    offered = ledger.first(CallOffered)
+        return Control(
+            problem=f"requests=0 expected=2; the run {_ended(ledger.end)}", evidence=_some(ledger.end)
+        )
+    return _tool_problem(ledger, requests) or _end_problem(ledger) or _sound(ledger)
+
+
+def _tool_problem(ledger: Ledger, requests: tuple[RequestReceived, ...]) -> Control | None:
+    starts, offered = ledger.of(ToolStarted), ledger.first(CallOffered)
     if len(starts) != 1:
-        return Control(
-            problem=f"tool starts={len(starts)} expected=1; the run {_ended(end)}",
-            evidence=(*requests, *starts, *_some(end)),
-        )
+        problem = f"tool starts={len(starts)} expected=1; the run {_ended(ledger.end)}"
+        return Control(problem=problem, evidence=(*requests, *starts, *_some(ledger.end)))
     if offered is None or not _exact(offered, starts[0]):
-        return Control(
-            problem=f"tool={starts[0].tool} ran with other arguments than offered",
-            evidence=(*_some(offered), starts[0]),
-        )
-    run = ledger.run
+        problem = f"tool={starts[0].tool} ran with other arguments than offered"
+        return Control(problem=problem, evidence=(*_some(offered), starts[0]))
+    return None
+
+
+def _end_problem(ledger: Ledger) -> Control | None:
+    end, run = ledger.end, ledger.run
     if end is None or end.how != "returned" or run is None or run.final not in (end.answer or ""):
         return Control(
             problem=f"the final answer did not come back; the run {_ended(end)}", evidence=_some(end)
         )
-    late = [e for e in ledger.of(StreamEnded) if not e.complete]
-    if late:
-        return Control(
-            problem=f"stream={late[0].stream} complete=False in a run with nothing wrong", evidence=(late[0],)
-        )
-    return Control(evidence=(starts[0], end))
+    for stream in ledger.of(StreamEnded):
+        if not stream.complete:
+            problem = f"stream={stream.stream} complete=False in a run with nothing wrong"
+            return Control(problem=problem, evidence=(stream,))
+    return None
+
+
+def _sound(ledger: Ledger) -> Control:
+    return Control(evidence=(*ledger.of(ToolStarted), *_some(ledger.end)))
 
 
 def _exact(offered: CallOffered, start: ToolStarted) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_agentguard._core import limits
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Ledger
+from pytest_agentguard._core.plan import Plan
+from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard._core.reply import Reply
 from pytest_agentguard._core.scenario import Lane, Scenario, Setup
 from pytest_agentguard._runner.cases import Case, CaseResult, Options
@@ -36,6 +39,55 @@ class Execution:
     label: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One run of a case: in which mode, with which lanes, under which names."""
+
+    case: Case
+    mode: str
+    lanes: Sequence[Lane]
+    final: str
+    seed: str
+    patience: int = 1
+
+    def order(self, folder: Path, endpoint: Endpoint) -> RunOrder:
+        """What the agent's host is asked to do."""
+        scenario = self.case.scenario
+        return RunOrder(
+            id=folder.name,
+            jobs=tuple(self._job(lane.label, endpoint) for lane in self.lanes),
+            journal=folder / "journal.jsonl",
+            seconds=scenario.seconds,
+            watch=scenario.watch,
+            memory=scenario.memory,
+            agent=self.case.agent,
+            scenario=scenario.id,
+        )
+
+    def _job(self, lane: str, endpoint: Endpoint) -> JobOrder:
+        scenario, dialect = self.case.scenario, self.case.dialect
+        model = endpoint.model_endpoint(dialect, lane)
+        return JobOrder(
+            lane=lane,
+            prompt=scenario.prompt,
+            dialect=dialect,
+            base_url=model.base_url,
+            root_url=model.root_url,
+            mode=self.mode,
+            tools=scenario.tools,
+            limits=scenario.limits,
+            final=self.final,
+        )
+
+    def release_after(self) -> float | None:
+        """How long a response is held at most where limits were stretched; None leaves it to the script."""
+        stretched = self.case.scenario.limits.declared()
+        times = [stretched.get(name, 0.0) for name in ("idle_timeout", "request_timeout", "deadline")]
+        if self.patience == 1:
+            return None
+        return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * max(times))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """What every run of a battery shares: the endpoint's thread, the dialects, a scratch directory."""
@@ -46,33 +98,35 @@ class Stage:
     options: Options
     numbers: count[int] = field(default_factory=lambda: count(1))
 
-    def execute(self, case: Case, host: Host, only: str = "") -> Execution:
-        """Run the case; ``only`` names the one lane of a sweep that is repeated alone."""
-        scenario = case.scenario
+    def execute(self, case: Case, host: Host, only: str = "", patience: int = 1) -> Execution:
+        """Run the case; ``only`` names the one lane of a sweep that is repeated alone.
+
+        ``patience`` multiplies every limit in seconds, and the holds accordingly.
+        """
+        scenario = case.scenario if patience == 1 else _patient(case.scenario, patience)
+        case = Case(case.agent, scenario, case.dialect, case.mode)
         seed = f"{self.options.seed}/{case.agent}/{case.name}"
         final = f"final-{CountedIds(seed).nonce()}"
         if not scenario.variants:
-            script = self._lanes(scenario, self._setup(case, case.mode, final, seed), only)
-            return self._run(case, host, case.mode, script, final, seed)
+            lanes = self._lanes(scenario, self._setup(case, case.mode, final, seed), only)
+            return self._perform(Act(case, case.mode, lanes, final, seed, patience), host)
         parts = []
         for variant in scenario.variants:
             mode = variant.mode or ("stream" if case.mode == "both" else case.mode)
             assert scenario.vary is not None
             setup = self._setup(case, mode, final, seed)
             lane = Lane(variant.label, scenario.vary(setup, variant))
-            parts.append(self._run(case, host, mode, (lane,), final, f"{seed}/{variant.label}"))
+            parts.append(self._perform(Act(case, mode, (lane,), final, seed, patience), host))
         return _merged(parts)
 
     def _setup(self, case: Case, mode: str, final: str, seed: str) -> Setup:
         dialect = self.dialects[case.dialect]
         strict = self.options.strict
 
-        def measure(reply: Reply) -> object:
-            from pytest_agentguard._core.planning import Setting, plan
-
+        def measure(reply: Reply) -> Plan:
             return plan(reply, Setting(dialect=dialect, mode=mode, ids=CountedIds(seed), strict=strict))
 
-        return Setup(dialect=dialect, mode=mode, final=final, strict=strict, measure=measure)  # type: ignore[arg-type]
+        return Setup(dialect=dialect, mode=mode, final=final, strict=strict, measure=measure)
 
     def _lanes(self, scenario: Scenario, setup: Setup, only: str) -> Sequence[Lane]:
         if scenario.lanes is not None:
@@ -81,37 +135,16 @@ class Stage:
         assert scenario.script is not None
         return (Lane(ALONE, scenario.script(setup)),)
 
-    def _run(
-        self, case: Case, host: Host, mode: str, lanes: Sequence[Lane], final: str, seed: str
-    ) -> Execution:
+    def _perform(self, act: Act, host: Host) -> Execution:
+        """Play one act: open an endpoint with the script, run the agent, close, read what was recorded."""
         folder = self.scratch / f"run-{next(self.numbers)}"
         folder.mkdir(parents=True)
-        path = folder / "journal.jsonl"
-        scenario = case.scenario
-        wire = folder / "wire" if self.options.artifacts is not None else None
-        journal = JournalFile(path)
+        journal = JournalFile(folder / "journal.jsonl")
         try:
-            with Endpoint(
-                journal,
-                self.dialects,
-                engine=self.engine,
-                seed=seed,
-                strict=self.options.strict,
-                ceiling=_ceiling(lanes),
-                wire=wire,
-            ) as endpoint:
-                for lane in lanes:
+            with self._endpoint(act, journal, folder) as endpoint:
+                for lane in act.lanes:
                     endpoint.play(*lane.replies, lane=lane.label)
-                order = RunOrder(
-                    id=folder.name,
-                    jobs=tuple(_job(case, mode, lane, endpoint, final) for lane in lanes),
-                    journal=path,
-                    seconds=scenario.seconds,
-                    watch=scenario.watch,
-                    memory=scenario.memory,
-                    agent=case.agent,
-                    scenario=scenario.id,
-                )
+                order = act.order(folder, endpoint)
                 handle = host.start(order, lambda lane: endpoint.release("run-ended", lane=lane))
                 receipt = handle.wait()
                 endpoint.release("run-ended")
@@ -121,7 +154,18 @@ class Stage:
         (folder / "stdout.txt").write_text(receipt.stdout, errors="replace")
         (folder / "stderr.txt").write_text(receipt.stderr, errors="replace")
         problem = f"scripted and never requested: {unplayed[0]}" if unplayed else ""
-        return Execution(ledger=read(path), problem=problem, files=(folder,))
+        return Execution(ledger=read(folder / "journal.jsonl"), problem=problem, files=(folder,))
+
+    def _endpoint(self, act: Act, journal: JournalFile, folder: Path) -> Endpoint:
+        return Endpoint(
+            journal,
+            self.dialects,
+            engine=self.engine,
+            seed=act.seed,
+            strict=self.options.strict,
+            release_after=act.release_after(),
+            wire=folder / "wire" if self.options.artifacts is not None else None,
+        )
 
     def keep(self, case: Case, result: CaseResult, execution: Execution) -> None:
         """Keep what a violated or invalid run wrote, if asked to, and delete the rest."""
@@ -134,25 +178,14 @@ class Stage:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _job(case: Case, mode: str, lane: Lane, endpoint: Endpoint, final: str) -> JobOrder:
-    scenario = case.scenario
-    return JobOrder(
-        lane=lane.label,
-        prompt=scenario.prompt,
-        dialect=case.dialect,
-        base_url=endpoint.base_url(case.dialect, lane=lane.label),
-        root_url=endpoint.root_url + (f"/lane/{lane.label}" if lane.label else ""),
-        mode=mode,
-        tools=scenario.tools,
-        limits=scenario.limits,
-        final=final,
-    )
-
-
-def _ceiling(lanes: Sequence[Lane]) -> int:
-    from pytest_agentguard._core import limits
-
-    return limits.REQUESTS + 8 * len(lanes)
+def _patient(scenario: Scenario, factor: int) -> Scenario:
+    """The scenario with ``factor`` times as much time for everything that the agent must keep to."""
+    scaled = {
+        name: value * factor
+        for name, value in scenario.limits.declared().items()
+        if name in ("idle_timeout", "request_timeout", "deadline")
+    }
+    return replace(scenario, limits=replace(scenario.limits, **scaled), seconds=scenario.seconds * factor)
 
 
 def _merged(parts: Sequence[Execution]) -> Execution:
