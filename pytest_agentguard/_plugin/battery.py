@@ -170,6 +170,7 @@ class BatteryPlugin:
         if isinstance(item, BatteryItem) and call.when == "call" and item.outcome is not None:
             checks = [check.to_json() for check in item.outcome.checks]
             self._reporting.attach(made, item.case.agent, checks, item.outcome.uncovered)
+            item.outcome = None  # its ledger is large, and nobody looks at it again
         return made
 
     # -- the end ------------------------------------------------------------------------------------

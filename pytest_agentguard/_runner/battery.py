@@ -83,17 +83,24 @@ class Battery:
         self._place = {case: n for n, case in enumerate(self._order)}
 
     def result(self, case: Case) -> CaseResult:
-        """What ``case`` came to; blocks until it has run. The next ones in the plan are started as well."""
-        place = self._place.get(case)
-        ahead = self._order[place : place + 2 * self.options.jobs] if place is not None else [case]
-        for other in ahead:
-            self._submit(other)
-        return self._futures[case].result()
+        """What ``case`` came to; blocks until it has run. The next ones in the plan are started as well.
 
-    def _submit(self, case: Case) -> None:
+        It is not kept: ledgers are large, and whoever asks again has the case run again.
+        """
+        place = self._place.get(case)
+        future = self._submit(case)
+        for other in self._order[place + 1 : place + 2 * self.options.jobs] if place is not None else ():
+            self._submit(other)
+        try:
+            return future.result()
+        finally:
+            self._futures.pop(case, None)
+
+    def _submit(self, case: Case) -> Future[CaseResult]:
         with self._lock:
-            if case not in self._futures and not self._closed:
+            if case not in self._futures:
                 self._futures[case] = self._pool.submit(self._run, case)
+            return self._futures[case]
 
     def close(self) -> None:
         """Drop what has not started, end every agent, stop the endpoint's thread."""

@@ -26,6 +26,7 @@ from pytest_agentguard._witnesses.journal_file import JournalFile, read
 if TYPE_CHECKING:
     from pytest_agentguard._runner.battery import Host
 
+_TIMES = ("idle_timeout", "request_timeout", "deadline")
 ALONE = ""  # the lane of a run that has no lanes
 
 
@@ -82,7 +83,7 @@ class Act:
     def release_after(self) -> float | None:
         """How long a response is held at most where limits were stretched; None leaves it to the script."""
         stretched = self.case.scenario.limits.declared()
-        times = [stretched.get(name, 0.0) for name in ("idle_timeout", "request_timeout", "deadline")]
+        times = [float(stretched.get(name, 0.0)) for name in _TIMES]
         if self.patience == 1:
             return None
         return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * max(times))
@@ -180,11 +181,7 @@ class Stage:
 
 def _patient(scenario: Scenario, factor: int) -> Scenario:
     """The scenario with ``factor`` times as much time for everything that the agent must keep to."""
-    scaled = {
-        name: value * factor
-        for name, value in scenario.limits.declared().items()
-        if name in ("idle_timeout", "request_timeout", "deadline")
-    }
+    scaled = {name: value * factor for name, value in scenario.limits.declared().items() if name in _TIMES}
     return replace(scenario, limits=replace(scenario.limits, **scaled), seconds=scenario.seconds * factor)
 
 

@@ -227,11 +227,11 @@ class Supervisor:
                 if not self._waiting:
                     what = "the process did not reach the end of the observation window"
                     self._record(LeftBehind, kind="thread", what=what)
-                tree.end_all(self._survivors)
+                tree.stop(self._child)  # killed only after its end is on record: a kill closes its sockets
                 error = f"not ended after seconds={self._order.seconds:g}"
                 return {"how": "killed", "error": error}
             case Phase.ABORTED:
-                tree.end_all(self._survivors)
+                tree.stop(self._child)
                 return {"how": "killed", "error": "nobody waits for this run any more"}
         return {"how": "killed", "error": "ended without an end"} if self._waiting else None
 

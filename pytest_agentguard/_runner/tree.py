@@ -90,6 +90,17 @@ def end_all(
     return True
 
 
+def stop(pid: int, *, seconds: float = 0.1) -> None:
+    """Have a child of this process do nothing more, with its files and sockets still open."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + seconds
+    seen = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+    with contextlib.suppress(ChildProcessError):
+        while os.waitid(os.P_PID, pid, seen) is None and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+
 def reap() -> list[tuple[int, int]]:
     """Collect every child that has ended: its pid and its status."""
     ended = []

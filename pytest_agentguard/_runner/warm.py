@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import fcntl
 import gc
+import importlib
 import json
 import os
 import selectors
@@ -83,6 +84,7 @@ class Warm:
     def _import(self) -> Hello:
         try:
             self._adapter = self._settings.load()
+            importlib.import_module(self._adapter.backend)  # here, not in every run
             said = hello(self._adapter)
         except BaseException:  # SystemExit while importing is an error like any other
             return Hello(error=traceback.format_exc()[-_TRACEBACK:])
