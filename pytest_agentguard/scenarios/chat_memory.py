@@ -8,7 +8,9 @@ from pytest_agentguard import Reply, Scenario, Setup, Variant
 from pytest_agentguard.scenarios._replies import recovery
 
 _SIZES = (Variant("n", size=8 * 1024 * 1024), Variant("8n", size=64 * 1024 * 1024))
-_DELTA = "and so on, and so forth, " * 2_400  # long deltas: the pace of clients is per event
+_DELTA = (
+    "and so on, and so forth, " * 10_900
+)  # 256 KiB: clients that join texts take quadratic time over many deltas
 
 
 def _flood(what: str) -> Callable[[Setup, Variant], Sequence[Reply]]:
