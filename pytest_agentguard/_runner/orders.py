@@ -57,7 +57,7 @@ class RunOrder:
         return self.jobs[0].lane if len(self.jobs) == 1 else ""
 
     def workdir(self, job: JobOrder) -> Path:
-        """The directory that a job may write in; the many lanes of a sweep share one, since making it costs."""
+        """The directory that a job may write in; the many lanes of a sweep share one: making it costs."""
         lane = job.lane if len(self.jobs) <= _LANES_WITH_DIRECTORIES else ""
         return self.journal.parent / f"work-{self.id}" / (lane.replace("/", "_") or "all")
 

@@ -244,6 +244,10 @@ _ACTS: dict[str, Callable[[Any], Any]] = {
     "listen": _listen,
     "connect elsewhere": _connect_elsewhere,
     "look up": _look_up,
+    "connect and hang": lambda job: (
+        socket.create_connection(("127.0.0.1", int(os.environ["PORT"]))),
+        time.sleep(LONG),
+    ),
     "environment": _environment,
     "use a tool": lambda job: job.tools[0].run(x="1"),
     "where": lambda job: f"{os.getcwd()} {job.workdir}",
@@ -254,4 +258,13 @@ on_trio = Adapter(name="on-trio", run=trio_run, backend="trio")
 declared = Adapter(
     name="declared", run=run, declared=Limits(attempts=3, rounds=7), distributions=("pytest", "not-installed")
 )
+prepared: list[int] = []
+with_service = Adapter(
+    name="with-service",
+    run=lambda job: f"prepared={len(prepared)} here={os.getpid() in prepared} {os.environ.get('SERVICE')}",
+    prepare=lambda: prepared.append(os.getpid()),
+    start=lambda: os.environ.update(SERVICE="up"),
+    stop=lambda: print("stopped"),
+)
+broken_service = Adapter(name="broken-service", run=run, start=lambda: 1 / 0)
 number = 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_cancelling_every_task_of_the_loop_does_not_take_the_runner_along(astart
 @pytest.mark.parametrize("kind", ["run", "arun", "on_trio"])
 def test_lanes_run_side_by_side_and_end_one_by_one(tmp_path: Path, kind: str) -> None:
     with AgentHost(f"adversaries.py:{kind}", root=HERE) as host:
-        run = Run(host, order(tmp_path, "hang", "hello", "raise", seconds=1.0))
+        run = Run(host, order(tmp_path, "hang", "hello", "raise", seconds=2.0))
         ledger = run.finish()
 
     ends = {lane: part.end.how for lane, part in ledger.by_lane().items()}
@@ -138,3 +139,35 @@ def test_every_lane_has_a_folder_of_its_own_below_the_journal(start: Start, tmp_
 
 def test_standard_input_is_empty(start: Start) -> None:
     assert start("read stdin").finish().end.answer == "''"
+
+
+def test_an_agent_is_prepared_once_and_its_service_surrounds_each_run(tmp_path: Path) -> None:
+    with AgentHost("adversaries.py:with_service", root=HERE) as host:
+        runs = [Run(host, order(tmp_path, "hello")) for _ in range(2)]
+        answers = [run.finish().end.answer for run in runs]
+
+    assert answers == ["prepared=1 here=False up"] * 2
+    assert [run.receipt.stdout for run in runs] == ["stopped\n"] * 2
+
+
+def test_a_service_that_does_not_start_ends_the_run_as_raised(tmp_path: Path) -> None:
+    with AgentHost("adversaries.py:broken_service", root=HERE) as host:
+        end = Run(host, order(tmp_path, "hello")).finish().end
+
+    assert (end.how, end.error_type) == ("raised", "ZeroDivisionError")
+
+
+def test_the_end_of_a_killed_run_is_recorded_before_its_sockets_close(tmp_path: Path) -> None:
+    """Else the close of a connection would look like a timeout of the agent's own."""
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(10.0)
+    port = server.getsockname()[1]
+    with AgentHost("adversaries.py:run", root=HERE) as host, server:
+        run = Run(host, order(tmp_path, "connect and hang", env={"PORT": str(port)}, seconds=0.5))
+        with server.accept()[0] as connection:
+            connection.settimeout(10.0)
+            assert connection.recv(1) == b""
+            ended = run.ledger.end  # read after the close was seen
+
+    assert ended is not None
+    assert ended.how == "killed"
