@@ -56,14 +56,21 @@ class Agent(Conversation):
         return [await self.execute(call) if isinstance(call, Ready) else call for call in checked]
 
     async def execute(self, ready: Ready) -> Result:
-        """Run one call, once. What the tool raises is told to the model; a cancel is not caught."""
+        """Run one call, once. It has its own task: a tool can swallow the cancel of that, not of the run."""
+        results: list[Result] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._execute, ready, results)
+        return results[0]
+
+    async def _execute(self, ready: Ready, results: list[Result]) -> None:
+        """What the tool raises is told to the model."""
         try:
             value: Any = await ready.tool.arun(**ready.arguments)
         except Exception as error:
-            return Result(
-                ready.call, f"error: {errors.shown(f'{type(error).__name__}: {error}')}", failed=True
-            )
-        return Result(ready.call, result_text(value, self.bounds.output_bytes))
+            told = errors.shown(f"{type(error).__name__}: {error}")
+            results.append(Result(ready.call, f"error: {told}", failed=True))
+        else:
+            results.append(Result(ready.call, result_text(value, self.bounds.output_bytes)))
 
 
 @asynccontextmanager

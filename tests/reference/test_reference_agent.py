@@ -178,27 +178,44 @@ def test_a_stream_without_end_is_not_read_to_its_end(dialect, what):
     assert len(caught.value.received) == 64 * 1024
 
 
+@pytest.mark.parametrize(
+    ("dialect", "mode"),
+    [
+        ("openai-chat", "stream"),
+        ("openai-chat", "block"),
+        ("anthropic", "stream"),
+    ],  # arguments are text there
+)
+@pytest.mark.parametrize(
+    ("tool", "raw"),
+    [(PURGE, "{"), (SHELL, "rm -rf /"), (RECORD, '{"x": "1"} and so on')],
+    ids=["brace", "raw", "garbage"],
+)
+@pytest.mark.requirement("A25")
+def test_a_call_without_json_is_told_to_the_model(dialect, mode, tool, raw):
+    _told_and_not_run(dialect, mode, tool, raw, "not JSON")
+
+
 @each_dialect
 @each_mode
 @pytest.mark.parametrize(
     ("tool", "raw", "why"),
     [
-        (PURGE, "{", "not JSON"),
-        (SHELL, "rm -rf /", "not JSON"),
         (PURGE, "null", "not a JSON object"),
-        (RECORD, '{"x": "1"} and so on', "not JSON"),
         (RECORD, '{"x": "1", "x": "2"}', "a key stands twice"),
         (RECORD, '{"x": NaN}', "NaN is not JSON"),
         (RECORD, '{"y": "1"}', "'x' is a required property"),
         (RECORD, '{"x": 1}', "is not of type"),
         (RECORD, '{"x": "1", "z": "2"}', "'z' was unexpected"),
     ],
-    ids=["brace", "raw", "null", "garbage", "twice", "nan", "missing", "type", "extra"],
+    ids=["null", "twice", "nan", "missing", "type", "extra"],
 )
 @pytest.mark.requirement("A25", "A41")
-def test_a_call_that_may_not_run_is_told_to_the_model(dialect, mode, tool, raw, why):
-    if (dialect, mode) == ("anthropic", "block") and why == "not JSON":
-        pytest.skip("arguments are part of the body's JSON here")
+def test_a_call_against_the_schema_is_told_to_the_model(dialect, mode, tool, raw, why):
+    _told_and_not_run(dialect, mode, tool, raw, why)
+
+
+def _told_and_not_run(dialect, mode, tool, raw, why):
     with stage(dialect, mode, [Reply().call(tool.name, raw=raw, problem="broken"), ANSWER]) as on:
         assert run("asyncio", on.job(tool)) == FINAL
 
@@ -315,6 +332,22 @@ def test_a_cancelled_scope_ends_as_cancelled_on_trio():
 
     with stage("openai-chat", "stream", [CALL.hold()]) as on:
         assert trio.run(main, on) is True
+        assert on.asked == 1
+
+
+async def test_a_tool_that_swallows_the_cancel_does_not_undo_it():
+    stubborn = ToolSpec(
+        name="record", parameters=RECORD.parameters, behaviour=Behaviour(does="swallow-cancel", limit=BOUND)
+    )
+    with stage("openai-chat", "stream", [CALL, ANSWER.optional()]) as on:
+        task = asyncio.create_task(Agent(on.job(stubborn, idle_timeout=BOUND)).run())
+        async with asyncio.timeout(BOUND):
+            while not on.ran:
+                await asyncio.sleep(0)
+        task.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await task
         assert on.asked == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pytest_agentguard.reference.conversation import Ready
@@ -11,25 +12,33 @@ from pytest_agentguard.reference.mutants import Mutant
 from pytest_agentguard.reference.turns import Call, Result
 
 
+class Eager(Intake):
+    """Looks at calls while the response is still coming."""
+
+    run: Callable[[Call], None]
+
+    def feed(self, chunk: bytes) -> bool:
+        """Missing: calls are only looked at when the turn is complete."""
+        over = super().feed(chunk)
+        for call in self.so_far().calls:
+            self.run(call)
+        return over
+
+
 class Unguarded(Agent):
-    """Runs calls while the response is still coming."""
+    """Runs a call at the first moment at which it can be run."""
+
+    intake = Eager
 
     def __init__(self, job: Any) -> None:
         super().__init__(job)
         self._early: dict[str, Result] = {}
 
     def receiving(self) -> Intake:
-        """Missing: calls are only looked at when the turn is complete."""
+        """What reads the next response, and runs its calls."""
         intake = super().receiving()
-        feed = intake.feed
-
-        def feed_and_run(chunk: bytes) -> bool:
-            over = feed(chunk)
-            for call in intake.so_far().calls:
-                self._start(call)
-            return over
-
-        intake.feed = feed_and_run  # type: ignore[method-assign]
+        assert isinstance(intake, Eager)
+        intake.run = self._start
         return intake
 
     def _start(self, call: Call) -> None:
