@@ -59,7 +59,10 @@ def faults() -> Mapping[str, Fault]:
 
 @cache
 def scenarios() -> Mapping[str, Scenario]:
-    """The battery by id, in the order of the files and of the entries in them; the controls come first."""
+    """The battery by id, in the order of the files and of the entries in them.
+
+    The controls come first, and what takes all of a machine comes last.
+    """
     found: dict[str, Scenario] = {}
     for name in _names(f"{_PACKAGE}.scenarios"):
         module = importlib.import_module(f"{_PACKAGE}.scenarios.{name}")
@@ -67,7 +70,7 @@ def scenarios() -> Mapping[str, Scenario]:
             if scenario.id in found:
                 raise AgentguardError(f"scenario {scenario.id!r} is defined twice")
             found[scenario.id] = scenario
-    return dict(sorted(found.items(), key=lambda entry: not entry[1].control))
+    return dict(sorted(found.items(), key=lambda entry: (not entry[1].control, entry[1].heavy)))
 
 
 def adapter_names() -> tuple[str, ...]:

@@ -83,6 +83,11 @@ class Scenario:
     requirements: tuple[str, ...] = ()
     hint: str = ""  # one sentence for the story: why this is wrong here
 
+    @property
+    def heavy(self) -> bool:
+        """Whether it takes all of a machine: a sweep, or a flood."""
+        return self.memory or (self.lanes is not None and not self.together)
+
     def covers(self, dialect: str, mode: str) -> bool:
         """Whether the scenario exists in this dialect and mode."""
         if self.dialects and dialect not in self.dialects:

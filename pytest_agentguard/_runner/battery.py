@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from pytest_agentguard._runner.cases import Case, CaseResult, Options
 from pytest_agentguard._runner.control import Control, read_control
 from pytest_agentguard._runner.execution import Execution, Stage
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
+from pytest_agentguard._runner.turnstile import Turnstile
 from pytest_agentguard._witnesses.engine import Engine
 
 _PATIENCE = (1, 3, 9)  # factors on the limits of a scenario, tried in turn while its run is invalid
@@ -71,6 +73,7 @@ class Battery:
         self._slots = {name: threading.BoundedSemaphore(max(1, self._overlap(name))) for name in hosts}
         self._lock = threading.Lock()
         self._closed = False
+        self._turnstile = Turnstile(heavy_at_once=(os.cpu_count() or 1) // 2)
 
     def _overlap(self, agent: str) -> int:
         return min(self.options.jobs, self._hosts[agent].hello().overlap)
@@ -123,9 +126,10 @@ class Battery:
         elif case.scenario.control:
             verdicts = [_control_verdict(control), *self._judge(case, execution)]
         else:
-            execution = self._execute(case)
-            verdicts = self._judge(case, execution)
-            execution, verdicts = self._alone(case, execution, verdicts)
+            with self._turnstile.pass_through(case.scenario.heavy):
+                execution = self._execute(case)
+                verdicts = self._judge(case, execution)
+                execution, verdicts = self._alone(case, execution, verdicts)
         if not case.scenario.control:
             verdicts = [v for v in verdicts if v.invariant != "control"]
         seconds = time.monotonic() - begun
