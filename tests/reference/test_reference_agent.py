@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import trio
-from reference_kit import ANSWER, BOUND, CALL, DIALECTS, FINAL, MODES, WAYS, run, stage
+from reference_kit import ANSWER, BOUND, CALL, DIALECTS, FINAL, MODES, WAYS, run, run_async, stage
 
 from pytest_agentguard import AFTER_FINISH, PURGE, RECORD, SHELL, START, Behaviour, Reply, ToolSpec
 from pytest_agentguard.events import StreamReleased, TranscriptRejected
@@ -61,6 +63,13 @@ FAULTS_OF_BOTH_MODES = {
     "calls and no call": (Reply().text("Wait.").finish("tool_calls"), errors.BrokenReply),
     "no words": (Reply().text("", ""), errors.EmptyReply),
 }
+
+
+class SmallAgent(Agent):
+    """The reference with a smaller bound, which is reached sooner."""
+
+    def bounds_of(self, limits):
+        return replace(super().bounds_of(limits), stream_bytes=MIB)
 
 
 @each_way
@@ -123,11 +132,11 @@ def test_the_error_says_what_came_instead(mode):
 @pytest.mark.requirement("A17")
 def test_silence_ends_before_the_release(way, mode):
     with stage("openai-chat", mode, [CALL.stall()]) as on:
-        with pytest.raises(errors.IdleTimeout, match=r"idle_timeout=0\.2 s received=\d+ bytes"):
-            run(way, on.job(idle_timeout=0.2))
+        with pytest.raises(errors.IdleTimeout, match=r"idle_timeout=0\.5 s received=\d+ bytes"):
+            run(way, on.job(idle_timeout=0.5))
         on.endpoint.settle()
 
-        assert [released.by for released in on.ledger.of(StreamReleased)] == ["client-closed"]
+        assert on.ledger.of(StreamReleased, by="limit") == ()
         assert on.ran == []
 
 
@@ -135,8 +144,8 @@ def test_silence_ends_before_the_release(way, mode):
 @pytest.mark.parametrize(
     ("limits", "error"),
     [
-        ({"deadline": 0.3}, errors.DeadlineReached),
-        ({"request_timeout": 0.3}, errors.RequestTimeout),
+        ({"deadline": 0.6}, errors.DeadlineReached),
+        ({"request_timeout": 0.6}, errors.RequestTimeout),
     ],
     ids=["deadline", "request timeout"],
 )
@@ -146,14 +155,14 @@ def test_a_trickle_ends_before_the_release(way, limits, error):
             run(way, on.job(**limits))
         on.endpoint.settle()
 
-        assert [released.by for released in on.ledger.of(StreamReleased)] == ["client-closed"]
+        assert on.ledger.of(StreamReleased, by="limit") == ()
         assert on.ran == []
 
 
 @each_way
 def test_silence_up_to_the_deadline_is_reported_as_the_deadline(way):
     with stage("openai-chat", "stream", [CALL.stall()]) as on, pytest.raises(errors.DeadlineReached):
-        run(way, on.job(deadline=0.3))
+        run(way, on.job(deadline=0.6))
 
 
 @each_way
@@ -163,18 +172,18 @@ def test_the_marker_ends_the_wait(way, dialect):
         assert run(way, on.job()) == FINAL
         on.endpoint.settle()
 
-        assert {released.by for released in on.ledger.of(StreamReleased)} <= {"client-closed"}
+        assert on.ledger.of(StreamReleased, by="limit") == ()
 
 
 @pytest.mark.parametrize("what", ["keep-alive", "text"])
 @each_dialect
 @pytest.mark.requirement("A24")
 def test_a_stream_without_end_is_not_read_to_its_end(dialect, what):
-    flood = Reply().text("and so on " * 500, "end").flood(what, 24 * MIB)
+    flood = Reply().text("and so on " * 500, "end").flood(what, 8 * MIB)
     with stage(dialect, "stream", [flood]) as on, pytest.raises(errors.ReplyTooLarge) as caught:
-        run("asyncio", on.job())
+        run_async(SmallAgent(on.job()).run)
 
-    assert str(caught.value) == "the response is larger than limit=16777216 bytes"
+    assert str(caught.value) == "the response is larger than limit=1048576 bytes"
     assert len(caught.value.received) == 64 * 1024
 
 
@@ -184,7 +193,7 @@ def test_a_stream_without_end_is_not_read_to_its_end(dialect, what):
         ("openai-chat", "stream"),
         ("openai-chat", "block"),
         ("anthropic", "stream"),
-    ],  # arguments are text there
+    ],
 )
 @pytest.mark.parametrize(
     ("tool", "raw"),
@@ -336,14 +345,22 @@ def test_a_cancelled_scope_ends_as_cancelled_on_trio():
 
 
 async def test_a_tool_that_swallows_the_cancel_does_not_undo_it():
-    stubborn = ToolSpec(
-        name="record", parameters=RECORD.parameters, behaviour=Behaviour(does="swallow-cancel", limit=BOUND)
-    )
+    started = asyncio.Event()
+
+    async def stubborn(x):
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "recorded all the same"
+
     with stage("openai-chat", "stream", [CALL, ANSWER.optional()]) as on:
-        task = asyncio.create_task(Agent(on.job(stubborn, idle_timeout=BOUND)).run())
-        async with asyncio.timeout(BOUND):
-            while not on.ran:
-                await asyncio.sleep(0)
+        job = on.job(idle_timeout=BOUND)
+        job.tools = [
+            SimpleNamespace(name="record", description="", parameters=RECORD.parameters, arun=stubborn)
+        ]
+        task = asyncio.create_task(Agent(job).run())
+        await asyncio.wait_for(started.wait(), BOUND)
         task.cancel()
 
         with pytest.raises(asyncio.CancelledError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentguard import PURGE, RECORD
@@ -86,11 +86,12 @@ def test_unknown_members_are_refused_unless_the_schema_allows_them():
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
 )
 
 
+@settings(deadline=None, max_examples=50)
 @given(JSON)
 def test_json_in_order_comes_back_as_it_was(value):
     text = json.dumps(value)

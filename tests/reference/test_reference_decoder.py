@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentguard.reference.errors import BrokenReply, ReplyTooLarge
@@ -62,6 +62,7 @@ def test_invalid_utf_8_is_refused():
         decoded(b"data: \xff\n\n")
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.binary(max_size=200), st.integers(1, 7))
 def test_garbage_is_decoded_or_refused_in_the_same_way_at_any_split(data, size):
     assert _outcome(data) == _outcome(*(data[n : n + size] for n in range(0, len(data), size)))
