@@ -93,6 +93,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     _load_plainly(early_config)
 
 
+@pytest.hookimpl(
+    tryfirst=True
+)  # before pytest-asyncio warns of what a folder without an ini file leaves unset
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and the battery where it is asked for."""
     config.addinivalue_line("markers", _MARKER)
@@ -100,6 +103,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("agentguard") or config.getini("agentguard"):
         from pytest_agentguard._plugin.battery import BatteryPlugin
 
+        if config.inipath is None:
+            _hush_asyncio()
         config.pluginmanager.register(BatteryPlugin(config), "agentguard-battery")
         return
     for suffix, *_ in _OPTIONS:
@@ -107,6 +112,13 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(
                 f"--agentguard{suffix} is about the battery, which does not run: add --agentguard"
             )
+
+
+def _hush_asyncio() -> None:
+    """Keep pytest-asyncio from asking a first-time user, who has no ini file, for an option in it."""
+    import warnings
+
+    warnings.filterwarnings("ignore", 'The configuration option "asyncio_default_fixture_loop_scope"')
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -25,6 +25,11 @@ class LimitReached(AgentguardError):
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(names) or 'none'}"
+    hint = nearest(name, names) or f"; known: {', '.join(names) or 'none'}"
     return UsageError(f"unknown {kind} {name!r}{hint}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The question after the name that is nearest to one that does not exist; empty where none is near."""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.4)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from pytest_agentguard import catalogue
 from pytest_agentguard._core.contracts import Adapter
-from pytest_agentguard._core.errors import UsageError, unknown_name
+from pytest_agentguard._core.errors import UsageError, nearest, unknown_name
 
 DEFAULT = "reference"
+_HOOK = "pytest_agentguard_agents"
 
 
 def agent_specs(config: pytest.Config) -> tuple[str, ...]:
@@ -22,43 +25,81 @@ def agent_specs(config: pytest.Config) -> tuple[str, ...]:
     The command line wins over the ini option and the hook, which are added up. Raises ``UsageError`` for a
     spec that can be seen to be wrong before anything is imported.
     """
-    chosen = config.getoption("agentguard_agent") or [*config.getini("agentguard_agents"), *_hooked(config)]
+    root, here = config.rootpath, config.invocation_params.dir
+    given = config.getoption("agentguard_agent")
+    if given:
+        chosen = [_from(here, spec, root) for spec in given]
+    else:
+        chosen = [*config.getini("agentguard_agents"), *_hooked(config)]
     specs = tuple(dict.fromkeys(chosen)) or (DEFAULT,)
     for spec in specs:
-        _look_at(spec)
+        _look_at(spec, root)
     return specs
 
 
+def _from(here: Path, spec: str, root: Path) -> str:
+    """A spec of the command line, whose file may be named from where pytest was started."""
+    where, _, name = spec.rpartition(":")
+    if not where.endswith(".py") or not (here / where).is_file():
+        return spec
+    return f"{_shortest(here / where, root)}:{name}"
+
+
 def _hooked(config: pytest.Config) -> Iterable[str]:
-    for answer in config.hook.pytest_agentguard_agents():
+    try:
+        answers = config.hook.pytest_agentguard_agents()
+    except Exception as problem:
+        raise UsageError(f"{_HOOK} raised {type(problem).__name__}: {problem}") from problem
+    plugins = [impl.plugin for impl in config.hook.pytest_agentguard_agents.get_hookimpls()]
+    conftests = [vars(plugin) for plugin in plugins if isinstance(plugin, ModuleType)]
+    for answer in answers:
         values = answer if isinstance(answer, list | tuple) else [answer]
         for value in values:
             if value is not None:
-                yield spec_of(value)
+                yield spec_of(value, config.rootpath, conftests)
 
 
-def spec_of(value: Any) -> str:
-    """The spec under which another process can import ``value``: a string as it is, else ``file.py:name``."""
+def spec_of(value: Any, root: Path, modules: Iterable[dict[str, Any]] = ()) -> str:
+    """The spec under which another process can import ``value``: a string as it is, else ``file.py:name``.
+
+    It is looked for where its function was defined, then in ``modules``.
+    """
     if isinstance(value, str):
         return value
     function = value.run if isinstance(value, Adapter) else value
-    if not callable(function):
-        raise UsageError(f"pytest_agentguard_agents: {value!r} is neither a spec, a function nor an Adapter")
-    module = sys.modules.get(getattr(function, "__module__", ""))
-    path = getattr(module, "__file__", None) or (
-        inspect.isfunction(function) and inspect.getsourcefile(function)
+    if isinstance(value, type) or not callable(function):
+        raise UsageError(f"{_HOOK}: {value!r} is neither a spec, a function nor an Adapter")
+    for names in (*_where(function), *modules):
+        file = names.get("__file__")
+        name = next((name for name, found in names.items() if found is value), "")
+        if isinstance(file, str) and name:
+            return f"{_shortest(Path(file), root)}:{name}"
+    raise UsageError(
+        f"{_HOOK}: {value!r} is not a module-level name; give it as 'module:name' or 'file.py:name'"
     )
-    name = next((n for n, found in vars(module).items() if found is value), "") if module is not None else ""
-    if not path or not name:
-        raise UsageError(
-            f"pytest_agentguard_agents: {value!r} is not a module-level name; "
-            "give it as 'module:name' or 'file.py:name'"
-        )
-    return f"{path}:{name}"
 
 
-def _look_at(spec: str) -> None:
-    if ":" in spec:
+def _where(function: Any) -> Iterable[dict[str, Any]]:
+    """The names of the modules in which a function may have been defined."""
+    yield getattr(inspect.unwrap(function), "__globals__", {})
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    yield dict(vars(module)) if module is not None else {}
+
+
+def _shortest(file: Path, root: Path) -> Path:
+    """The path from the root where it lies below it, since it becomes part of ids."""
+    file = file.absolute()
+    return file.relative_to(root) if file.is_relative_to(root) else file
+
+
+def _look_at(spec: str, root: Path) -> None:
+    where, colon, name = spec.rpartition(":")
+    if colon and not (where and name):
+        raise UsageError(f"agent {spec!r} is neither module:name nor path/to/file.py:name")
+    if where.endswith(".py") and not (root / where).is_file():
+        hint = nearest(where, (str(file.relative_to(root)) for file in root.glob("*.py")))
+        raise UsageError(f"agent {spec!r}: there is no file {where!r}{hint}")
+    if colon:
         return
     if spec.endswith(".toml"):
         raise UsageError(f"agent {spec!r}: profiles of command-line agents are not supported yet")

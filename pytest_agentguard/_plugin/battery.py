@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import shlex
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import replace
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._plugin.agents import agent_specs
 from pytest_agentguard._plugin.items import COLLECTOR, BatteryCollector, BatteryItem
 from pytest_agentguard._plugin.reporting import Reporting
-from pytest_agentguard._plugin.settings import Settings
+from pytest_agentguard._plugin.settings import LEVEL, Settings, has_unicode
 from pytest_agentguard._runner.battery import Battery
 from pytest_agentguard._runner.cases import Case, CaseResult, Options, cases_of
 from pytest_agentguard._runner.host import AgentHost
@@ -41,11 +43,26 @@ class BatteryPlugin:
         self._hosts: dict[str, AgentHost] = {}
         self._battery: Battery | None = None
         self._scratch: Path | None = None
+        self._failed_imports = 0
+        self._together: dict[pytest.Item, list[pytest.Item]] = {}  # items with nothing else between them
+        self.settings.check_targets()
         self._reporting = Reporting(config, self.settings)
         if not self.is_worker:
             config.pluginmanager.register(self._reporting, "agentguard-reporting")
 
     # -- collection -------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Find out what is to be judged, and let the agents be imported while tests are collected."""
+        try:
+            self.specs = self._reporting.specs = agent_specs(self.config)
+            for id in self.settings.dialects:
+                catalogue.dialect(id)
+        except UsageError as problem:
+            raise pytest.UsageError(str(problem)) from None
+        if not self.config.pluginmanager.hasplugin("dsession"):  # the controller of pytest-xdist runs nothing
+            self._hosts = {spec: AgentHost(spec, root=self.config.rootpath) for spec in self.specs}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
@@ -54,27 +71,26 @@ class BatteryPlugin:
         """Add our collector to what the session itself has collected."""
         found = yield
         if isinstance(collector, pytest.Session) and found.outcome == "passed":
-            self._start_hosts()
+            self._check_specs()
             node = BatteryCollector.from_parent(collector, name=COLLECTOR, nodeid=COLLECTOR)
             node.source = self
             found.result = [*([] if self.settings.only else found.result), node]
         return found
 
-    def _start_hosts(self) -> None:
-        try:
-            self.specs = agent_specs(self.config)
-            for id in self.settings.dialects:
-                catalogue.dialect(id)
-        except UsageError as problem:
-            raise pytest.UsageError(str(problem)) from None
-        for spec in self.specs:
-            if spec not in self._hosts:
-                self._hosts[spec] = AgentHost(spec, root=self.config.rootpath)
+    def _check_specs(self) -> None:
+        for host in self._hosts.values():
+            hello = host.hello()
+            if not hello.is_wrong_use:
+                continue
+            if self.is_worker:
+                self.config.workeroutput["agentguard"] = hello.error  # type: ignore[attr-defined]
+            raise pytest.UsageError(hello.error)
 
     def cases(self, spec: str) -> list[Case]:
         """The cases of one agent; blocks until it has said what it offers."""
         hello = self._hosts[spec].hello()
         if hello.error:
+            self._failed_imports += 1
             raise pytest.Collector.CollectError(f"agent {spec!r} cannot be imported\n{hello.error}")
         wanted = self.settings.dialects or tuple(catalogue.dialects())
         dialects = [id for id in wanted if id in hello.dialects]
@@ -117,20 +133,33 @@ class BatteryPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Tell the battery the order, so that it can work ahead; a worker of xdist learns it bit by bit."""
-        cases = [item.case for item in session.items if isinstance(item, BatteryItem)]
-        if cases and not self.is_worker and not session.config.option.collectonly:
-            self.battery.plan(cases)
+        """Learn the order of the items, so that the battery can work ahead of them."""
+        if 0 < session.testsfailed == self._failed_imports:  # one agent that is broken stops no other
+            session.config.option.continue_on_collection_errors = True
+        for _, group in groupby(session.items, lambda item: isinstance(item, BatteryItem)):
+            items = list(group)
+            self._together |= dict.fromkeys(items, items)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """In a worker of pytest-xdist, work ahead on what this worker has been handed so far."""
-        if self.is_worker:
-            ahead = [item, *([nextitem] if nextitem is not None else []), *_queued(item.session)]
-            self.battery.plan([i.case for i in dict.fromkeys(ahead) if isinstance(i, BatteryItem)])
+        """Let the battery work ahead up to the next test of somebody else, which has the process to itself.
+
+        A worker of pytest-xdist knows only what it has been handed so far.
+        """
+        if isinstance(item, BatteryItem):
+            ahead: Iterable[pytest.Item] = self._together[item]
+            if self.is_worker:
+                handed = [item, *([nextitem] if nextitem is not None else []), *_queued(item.session)]
+                ahead = takewhile(lambda found: isinstance(found, BatteryItem), dict.fromkeys(handed))
+            self.battery.plan([found.case for found in ahead if isinstance(found, BatteryItem)])
         return (yield)
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_set_timer(self, item: pytest.Item) -> bool | None:
+        """Each case has a hard deadline of its own and waits for others: pytest-timeout leaves it alone."""
+        return True if isinstance(item, BatteryItem) else None
 
     def story(self, result: CaseResult) -> str:
         """The text of a failed case: one story for each check that fails."""
@@ -149,7 +178,7 @@ class BatteryPlugin:
                 label=result.label,
                 rerun=self._rerun(case),
                 width=self._reporting.width,
-                unicode=self.settings.unicode,
+                unicode=has_unicode(self.config),
             )
             for check in result.checks
             if report.fails(check.outcome, check.level, self.level)
@@ -157,9 +186,12 @@ class BatteryPlugin:
         return "\n\n".join(stories)
 
     def _rerun(self, case: Case) -> str:
-        agent = "" if case.agent == "reference" else f" --agentguard-agent {case.agent}"
+        is_clear = len(self.specs) == 1 and not self.config.getoption("agentguard_agent")
+        agent = "" if is_clear else f" --agentguard-agent {shlex.quote(case.agent)}"
+        level = f" --agentguard-level {self.level}" if self.level != LEVEL else ""
         strict = " --agentguard-strict" if self.settings.strict else ""
-        return f'pytest --agentguard{agent}{strict} --agentguard-seed {self.settings.seed} -k "{case.name}"'
+        seed = f" --agentguard-seed {self.settings.seed}"
+        return f'pytest --agentguard{agent}{level}{strict}{seed} -k "{case.name}"'
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_agentguard._core.contracts import Limits
+from pytest_agentguard._core.contracts import Adapter, Job, Limits
 from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._core.events import RunEnded, RunStarted, TranscriptRejected, Witness
 from pytest_agentguard._core.ledger import Ledger
@@ -18,6 +18,7 @@ from pytest_agentguard._plugin.runs import Run, ended_by
 from pytest_agentguard.catalogue import dialects, invariant
 
 if TYPE_CHECKING:
+    from pytest_agentguard._plugin.in_process import BatteryReport
     from pytest_agentguard._plugin.tool_spies import ToolSpies
     from pytest_agentguard._witnesses.endpoint import Endpoint
     from pytest_agentguard._witnesses.engine import Engine
@@ -85,12 +86,46 @@ class AgentGuard:
             raise
         self._ended(how="returned", answer=run.answered)
 
+    def run_battery(
+        self,
+        run: Adapter | Callable[[Job], Any],
+        *,
+        scenarios: Iterable[str] = (),
+        dialects: Iterable[str] = (),
+        modes: Iterable[str] = (),
+        backend: str = "asyncio",
+        level: str = "should",
+        seed: int = 0,
+        jobs: int = 8,
+    ) -> BatteryReport:
+        """Judge ``run(job)`` by the battery, in this process; it blocks, also in an async test.
+
+        ``scenarios``, ``dialects`` and ``modes`` restrict it (empty: everything). Each run is called in a
+        thread of its own, an async ``run`` on a loop of its own (``backend``: asyncio or trio). Raises
+        ``AssertionError`` with the story of each violation at ``level`` or worse, and of each invalid run.
+        """
+        __tracebackhide__ = True
+        _need_sockets("agentguard.run_battery")
+        from pytest_agentguard._plugin.in_process import run_battery
+
+        return run_battery(
+            run,
+            scenarios=scenarios,
+            dialects=dialects,
+            modes=modes,
+            backend=backend,
+            level=level,
+            strict=self._strict,
+            seed=seed,
+            jobs=jobs,
+        )
+
     # -- for the fixtures -------------------------------------------------------------------------------
 
     @contextmanager
     def endpoint(self) -> Iterator[Endpoint]:
         """An endpoint that records into the ledger of this test."""
-        _need_sockets()
+        _need_sockets("sse_endpoint")
         from pytest_agentguard._witnesses.endpoint import Endpoint
 
         made = Endpoint(self.ledger, dialects(), engine=self._engine(), seed=self._seed, strict=self._strict)
@@ -181,11 +216,11 @@ class AgentGuard:
         self.release()
 
 
-def _need_sockets() -> None:
+def _need_sockets(what: str) -> None:
     import socket
 
     if socket.socket.__module__ == "pytest_socket":
         raise UsageError(
-            "sse_endpoint listens on 127.0.0.1 and pytest-socket blocks every socket of this test: "
+            f"{what} listens on 127.0.0.1 and pytest-socket blocks every socket of this test: "
             "add --allow-hosts=127.0.0.1 to --disable-socket"
         )

@@ -16,6 +16,7 @@ from pytest_agentguard._core.report import Check
 from pytest_agentguard._runner.battery import Battery
 from pytest_agentguard._runner.cases import Case, CaseResult, Options, cases_of
 from pytest_agentguard._runner.in_process import InProcessHost
+from pytest_agentguard._runner.orders import Hello
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +55,46 @@ def run_battery(
 ) -> BatteryReport:
     """Judge ``run(job)`` in this process; raise ``AssertionError`` with the stories of all that fails.
 
-    ``scenarios``, ``dialects`` and ``modes`` restrict the battery (empty: everything). Each run is called in a
-    thread of its own, an async ``run`` on a loop of its own (``backend``: asyncio or trio). ``level`` moves the
-    line that fails, ``jobs`` is how many runs overlap. Scenarios that measure memory are left out. Raises
+    That nothing could be judged is a failure as well.
+
+    ``scenarios``, ``dialects`` and ``modes`` restrict the battery (empty: everything). Each run is called in
+    a thread of its own, an async ``run`` on a loop of its own (``backend``: asyncio or trio). ``level`` moves
+    the line that fails, ``jobs`` is how many runs overlap. Scenarios that measure memory are left out. Raises
     ``UsageError`` for names that do not exist.
     """
-    chosen_dialects = _known("dialect", dialects, DIALECTS)
-    chosen_modes = _known("mode", modes, MODES)
-    chosen = _known("scenario", scenarios, tuple(catalogue.scenarios()))
+    __tracebackhide__ = True
     if level not in ("must", "should", "may"):
         raise UsageError(f"level takes must, should or may, not {level!r}")
-    name = getattr(run, "name", "") or getattr(run, "__qualname__", "") or type(run).__name__
+    if jobs < 1:
+        raise UsageError(f"jobs takes a number from 1, not {jobs}")
+    name = getattr(run, "name", "") or getattr(run, "__name__", "") or type(run).__name__
     host = InProcessHost(run, backend=backend, name=name)
-    hello = host.hello()
-    cases = cases_of(
-        name,
+    cases = _cases(host.hello(), scenarios, dialects, modes, strict)
+    results = _results(name, host, cases, Options(seed=seed, jobs=jobs, strict=strict))
+    stories = list(_stories(results, level))
+    if stories:
+        raise AssertionError("\n\n".join(stories))
+    found = BatteryReport(results)
+    if not found.checks:
+        why = "; ".join(found.not_covered) or "the agent offers no such scenario, dialect and mode"
+        raise AssertionError(f"cases={len(cases)} judged=0: {why}")
+    return found
+
+
+def _cases(
+    hello: Hello, scenarios: Iterable[str], dialects: Iterable[str], modes: Iterable[str], strict: bool
+) -> list[Case]:
+    """What was chosen and is offered."""
+    chosen_dialects, chosen_modes = _known("dialect", dialects, DIALECTS), _known("mode", modes, MODES)
+    chosen = _known("scenario", scenarios, tuple(catalogue.scenarios()))
+    return cases_of(
+        hello.name,
         (s for s in catalogue.scenarios().values() if s.id in chosen and not s.memory),
         dialects=[d for d in chosen_dialects if d in hello.dialects],
         modes=[m for m in chosen_modes if m in hello.modes],
         surfaces=("chat",),
         strict=strict,
     )
-    results = _results(name, host, cases, Options(seed=seed, jobs=jobs, strict=strict))
-    stories = list(_stories(results, level))
-    if stories:
-        raise AssertionError("\n\n".join(stories))
-    return BatteryReport(results)
 
 
 def _results(name: str, host: InProcessHost, cases: list[Case], options: Options) -> tuple[CaseResult, ...]:
@@ -115,12 +130,18 @@ def _stories(results: Iterable[CaseResult], level: str) -> Iterator[str]:
                     ledger=result.ledger,
                     hint=case.scenario.hint,
                     label=result.label,
-                    rerun=f"agentguard.run_battery({case.agent}, scenarios=[{case.scenario.id!r}])",
+                    rerun=_rerun(case),
                 )
 
 
+def _rerun(case: Case) -> str:
+    modes = "" if case.mode == "both" else f", modes=[{case.mode!r}]"
+    chosen = f"scenarios=[{case.scenario.id!r}], dialects=[{case.dialect!r}]{modes}"
+    return f"agentguard.run_battery({case.agent}, {chosen})"
+
+
 def _known(kind: str, given: Iterable[str], known: tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(given)
+    names = (given,) if isinstance(given, str) else tuple(given)
     for name in names:
         if name not in known:
             raise unknown_name(kind, name, known)

@@ -10,7 +10,7 @@ import pytest
 from pytest_agentguard import catalogue
 from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._plugin.agents import agent_specs
-from pytest_agentguard._plugin.settings import Settings
+from pytest_agentguard._plugin.settings import has_unicode
 from pytest_agentguard.reports import listing
 
 
@@ -28,7 +28,7 @@ def show(config: pytest.Config) -> int:
         rules=catalogue.invariants(),
         dialects=catalogue.dialects(),
         width=shutil.get_terminal_size().columns,
-        unicode=Settings.of(config).unicode,
+        unicode=has_unicode(config),
     )
     print(text)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from pytest_agentguard import __version__, catalogue
 from pytest_agentguard._core import report
 from pytest_agentguard._plugin.items import BatteryItem
-from pytest_agentguard._plugin.settings import Settings
+from pytest_agentguard._plugin.settings import Settings, has_unicode
 
 _WIDTH = 100  # columns where there is no terminal to ask
 
@@ -21,6 +22,7 @@ class Reporting:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
         self._settings = settings
+        self.specs: tuple[str, ...] = ()
         self.agents: dict[str, dict[str, Any]] = {}
         self._checks: dict[str, list[dict[str, Any]]] = {}
 
@@ -34,23 +36,37 @@ class Reporting:
     def attach(self, made: pytest.TestReport, spec: str, checks: Sequence[Any], uncovered: str) -> None:
         """Put what a case came to into its test report."""
         data = {"spec": spec, "agent": self.agents.get(spec, {}), "checks": checks, "uncovered": uncovered}
-        made.agentguard = data  # type: ignore[attr-defined]
+        made.agentguard = json.dumps(data)  # type: ignore[attr-defined]  # plain text survives any transport
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather the checks of a case."""
-        data = getattr(report, "agentguard", None)
-        if data is None:
+        text = getattr(report, "agentguard", None)
+        if text is None:
             return
+        data = json.loads(text)
         self._checks[report.nodeid] = data["checks"]
         agent = self.agents.setdefault(data["spec"], dict(data["agent"]))
         if data["uncovered"] and data["uncovered"] not in agent.setdefault("not_covered", []):
             agent["not_covered"].append(data["uncovered"])
+
+    def pytest_report_header(self) -> list[str]:
+        """What is about to be judged, where pytest-xdist collects it elsewhere."""
+        from pytest_agentguard.reports.text import clipped, safe
+
+        if not self._config.pluginmanager.hasplugin("dsession"):
+            return []
+        unicode = has_unicode(self._config)
+        agents = f"agentguard: {', '.join(self.specs)}, seed {self._settings.seed}, endpoint on 127.0.0.1"
+        jobs = f"agentguard: {self._settings.jobs} at a time in each worker"
+        return [clipped(safe(line, unicode), self.width, unicode) for line in (agents, jobs)]
 
     def pytest_report_collectionfinish(self, items: Sequence[pytest.Item]) -> list[str]:
         """What is about to be judged."""
         from pytest_agentguard.reports import terminal
 
         lines: list[str] = []
+        if self._config.option.collectonly and self._config.get_verbosity() < 0:
+            return lines  # what is left are the ids, for other programs
         for spec, agent in self.agents.items():
             cases = [i.case for i in items if isinstance(i, BatteryItem) and i.case.agent == spec]
             lines += terminal.header(
@@ -63,7 +79,7 @@ class Reporting:
                 modes=len({mode for case in cases for mode in _modes(case.mode)}),
                 jobs=self._settings.jobs,
                 width=self.width,
-                unicode=self._settings.unicode,
+                unicode=has_unicode(self._config),
             )
         return lines
 
@@ -99,14 +115,16 @@ class Reporting:
         from pytest_agentguard.reports import terminal
 
         document = self.document()
-        if not document["checks"] and not document["agents"]:
+        if not document["checks"] and not any(agent["not_covered"] for agent in document["agents"]):
+            return
+        if self._config.option.collectonly:
             return
         writer = terminalreporter._tw
         terminalreporter.section("agentguard")
         for line in terminal.summary(
             document,
             width=self.width,
-            unicode=self._settings.unicode,
+            unicode=has_unicode(self._config),
             style=lambda text, **markup: writer.markup(text, **markup),
             verbose=self._config.get_verbosity() > 0,
             families={id: rule.family for id, rule in catalogue.invariants().items()},

@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from pytest_agentguard._core import limits
 from pytest_agentguard._core.dialect import Dialect
+from pytest_agentguard._core.errors import AgentguardError
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.report import Check, check_of
 from pytest_agentguard._core.scenario import Scenario
@@ -150,13 +152,22 @@ class Battery:
         run is invalid and proves nothing either way, so that repeating it cannot hide anything.
         """
         with self._slots[case.agent]:
-            for patience in _PATIENCE:
-                execution = self._stage.execute(case, self._hosts[case.agent], only, patience)
+            execution = self._carry_out(case, only, _PATIENCE[0])
+            for patience in _PATIENCE[1:]:
                 if not case.scenario.limits.declared() or not (
                     execution.problem or unsound(execution.ledger)
                 ):
                     break
+                self._stage.drop(execution)
+                execution = self._carry_out(case, only, patience)
             return execution
+
+    def _carry_out(self, case: Case, only: str, patience: int) -> Execution:
+        """One run; where it could not be carried out, an execution that says why and proves nothing."""
+        try:
+            return self._stage.execute(case, self._hosts[case.agent], only, patience)
+        except (AgentguardError, OSError) as problem:
+            return Execution(problem=f"the run was not carried out: {type(problem).__name__}: {problem}")
 
     def _control(self, case: Case) -> tuple[Control, Execution]:
         """The control of this agent, dialect and mode: run once, by whoever needs it first."""
@@ -185,8 +196,11 @@ class Battery:
         scenario = next((s for s in self._scenarios.values() if s.control), None)
         if scenario is None:
             return Control(problem="the battery has no control scenario"), Execution()
+        scenario = replace(scenario, seconds=limits.CONTROL_SECONDS)
         control_case = Case(case.agent, scenario, case.dialect, mode)
         execution = self._execute(control_case)
+        if execution.problem and not len(execution.ledger):
+            return Control(problem=execution.problem), execution
         return read_control(execution.ledger, case.dialect, mode, plain=hello.plain), execution
 
     # -- judging ----------------------------------------------------------------------------------
@@ -219,8 +233,10 @@ class Battery:
         alone = self._execute(case, only=lane)
         again = judge(alone.ledger, self._invariants[bad.invariant])
         if again.outcome is not Outcome.VIOLATED:
+            self._stage.drop(alone)
             whole = execution.ledger.by_lane().get(lane, execution.ledger)
             return replace(execution, ledger=whole, label=lane), verdicts
+        self._stage.drop(execution)
         verdicts = [replace(v, evidence=again.evidence) if v is bad else v for v in verdicts]
         return replace(alone, label=lane), verdicts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_agentguard._runner.battery import Host
 
 _TIMES = ("idle_timeout", "request_timeout", "deadline")
+_KEPT = ("journal.jsonl", "stdout.txt", "stderr.txt", "wire")
 ALONE = ""  # the lane of a run that has no lanes
 
 
@@ -154,7 +156,7 @@ class Stage:
             journal.close()
         (folder / "stdout.txt").write_text(receipt.stdout, errors="replace")
         (folder / "stderr.txt").write_text(receipt.stderr, errors="replace")
-        problem = f"scripted and never requested: {unplayed[0]}" if unplayed else ""
+        problem = f"scripted and never requested: {unplayed[0]}" if unplayed else receipt.error
         return Execution(ledger=read(folder / "journal.jsonl"), problem=problem, files=(folder,))
 
     def _endpoint(self, act: Act, journal: JournalFile, folder: Path) -> Endpoint:
@@ -172,11 +174,32 @@ class Stage:
         """Keep what a violated or invalid run wrote, if asked to, and delete the rest."""
         bad = any(check.outcome in ("violated", "invalid") for check in result.checks)
         target = self.options.artifacts
-        for n, folder in enumerate(execution.files):
-            if bad and target is not None:
-                name = f"{case.agent}/{case.name}".replace(":", "_")
-                shutil.copytree(folder, target / name / (f"{n}" if n else "."), dirs_exist_ok=True)
+        if bad and target is not None:
+            home = target / _segment(case.agent) / _segment(case.name)
+            for n, folder in enumerate(execution.files):
+                _copy(folder, home / str(n) if n else home)
+        self.drop(execution)
+
+    def drop(self, execution: Execution) -> None:
+        """Delete what a run wrote."""
+        for folder in execution.files:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _segment(name: str) -> str:
+    """``name`` as the name of one folder: an agent's may be a path."""
+    return re.sub(r"[^\w.\[\]-]+", "_", name)
+
+
+def _copy(folder: Path, target: Path) -> None:
+    """Copy the files that the runner wrote, over those of an earlier session; never what the agent wrote."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in _KEPT:
+        if (folder / name).is_dir():
+            shutil.rmtree(target / name, ignore_errors=True)
+            shutil.copytree(folder / name, target / name)
+        elif (folder / name).exists():
+            shutil.copyfile(folder / name, target / name)
 
 
 def _patient(scenario: Scenario, factor: int) -> Scenario:

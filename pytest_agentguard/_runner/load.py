@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import pkgutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,28 +13,35 @@ from types import ModuleType
 from typing import Any
 
 from pytest_agentguard._core.contracts import Adapter, is_plain
-from pytest_agentguard._core.errors import UsageError
+from pytest_agentguard._core.errors import UsageError, nearest
 from pytest_agentguard._runner.orders import Hello
 
 
+class NoSuchAgent(UsageError):
+    """A spec that names nothing, or nothing that can be run."""
+
+
 def load(spec: str, root: Path, path: Sequence[str] = ()) -> Adapter:
-    """Import the agent, with ``root`` first on the path and ``path`` behind what is there already."""
+    """Import the agent, with ``root`` first on the path and ``path`` behind what is there already.
+
+    Raises ``NoSuchAgent`` for a wrong spec; what the agent's own code raises goes on as it is.
+    """
     _extend_path(root, path)
     where, colon, name = spec.rpartition(":")
     if not colon:
         from pytest_agentguard import catalogue
 
         return catalogue.adapter(spec)
-    module = _from_file(root / where) if where.endswith(".py") else importlib.import_module(where)
-    found: Any = module
+    found: Any = _from_file(spec, root / where) if where.endswith(".py") else _from_module(spec, where)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise UsageError(f"agent {spec!r}: {where} has no {name!r}")
+            hint = nearest(part, (known for known in dir(found) if not known.startswith("_")))
+            raise NoSuchAgent(f"agent {spec!r}: {where} has no {name!r}{hint}")
         found = getattr(found, part)
     if isinstance(found, Adapter):
         return found
     if isinstance(found, type) or not callable(found):
-        raise UsageError(f"agent {spec!r} is neither a function nor an Adapter: {type(found).__name__}")
+        raise NoSuchAgent(f"agent {spec!r} is neither a function nor an Adapter: {type(found).__name__}")
     return Adapter(name=spec, run=found)
 
 
@@ -59,18 +67,31 @@ def _extend_path(root: Path, path: Sequence[str]) -> None:
     sys.path.extend(entry for entry in path if entry not in sys.path)
 
 
-def _from_file(file: Path) -> ModuleType:
+def _from_module(spec: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as problem:
+        missing = problem.name or ""
+        if name != missing and not name.startswith(f"{missing}."):
+            raise  # the module is there, and misses another one
+    parent, _, last = missing.rpartition(".")
+    siblings = pkgutil.iter_modules(getattr(sys.modules.get(parent), "__path__", () if parent else None))
+    hint = nearest(last, (module.name for module in siblings))
+    raise NoSuchAgent(f"agent {spec!r}: there is no module {missing!r}{hint}")
+
+
+def _from_file(spec: str, file: Path) -> ModuleType:
     """The module of a file, as its own program would see it: its folder is on the path."""
     if not file.is_file():
-        raise UsageError(f"agent file {str(file)!r} does not exist")
+        raise NoSuchAgent(f"agent {spec!r}: there is no file {str(file)!r}")
     if str(file.parent) not in sys.path:
         sys.path.insert(0, str(file.parent))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    found = importlib.util.spec_from_file_location(file.stem, file)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
     sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
+    found.loader.exec_module(module)
     return module
 
 

@@ -79,6 +79,7 @@ class Hello:
 
     ``version`` is that of the first of its distributions, ``versions`` has all. ``plain``: it was made from a
     bare function. ``fresh``: the import left threads behind, so that each run imports the agent anew.
+    ``is_wrong_use``: the error is the spec's and not the agent's.
     """
 
     name: str = ""
@@ -92,6 +93,7 @@ class Hello:
     plain: bool = False
     fresh: bool = False
     error: str = ""
+    is_wrong_use: bool = False
 
     def to_json(self) -> str:
         """One line."""

@@ -25,7 +25,7 @@ from pytest_agentguard._core import limits
 from pytest_agentguard._core.contracts import Adapter
 from pytest_agentguard._runner import outcome, system, tree
 from pytest_agentguard._runner.guard import Guard
-from pytest_agentguard._runner.load import hello
+from pytest_agentguard._runner.load import NoSuchAgent, hello
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
 from pytest_agentguard._runner.settings import Settings
 from pytest_agentguard._runner.supervisor import Supervisor
@@ -86,6 +86,8 @@ class Warm:
             self._adapter = self._settings.load()
             importlib.import_module(self._adapter.backend)  # here, not in every run
             said = hello(self._adapter)
+        except NoSuchAgent as problem:
+            return Hello(error=str(problem), is_wrong_use=True)
         except BaseException:  # SystemExit while importing is an error like any other
             return Hello(error=traceback.format_exc()[-_TRACEBACK:])
         return dataclasses.replace(said, fresh=_threads_remain())

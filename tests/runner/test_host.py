@@ -83,8 +83,11 @@ def test_a_module_is_imported_from_the_root() -> None:
         ("adversaries:missing", "agent 'adversaries:missing': adversaries has no 'missing'"),
         ("adversaries:number", "agent 'adversaries:number' is neither a function nor an Adapter: int"),
         ("adversaries:Path", "agent 'adversaries:Path': adversaries has no 'Path'"),
-        ("missing.py:run", f"agent file '{HERE / 'missing.py'}' does not exist"),
-        ("no_such_module:run", "No module named 'no_such_module'"),
+        ("missing.py:run", f"agent 'missing.py:run': there is no file '{HERE / 'missing.py'}'"),
+        ("no_such_module:run", "agent 'no_such_module:run': there is no module 'no_such_module'"),
+        ("adversary:run", "there is no module 'adversary'; did you mean 'adversaries'?"),
+        ("adversaries:rum", "adversaries has no 'rum'; did you mean 'run'?"),
+        ("json.decode:run", "there is no module 'json.decode'; did you mean 'decoder'?"),
         ("no-such-agent", "unknown agent 'no-such-agent'"),
     ],
 )
