@@ -111,7 +111,7 @@ _WHOLE = (
     Scenario(
         id="duplicate-keys",
         summary="The arguments have the same key twice.",
-        invariants=("tool-runs-once",),
+        invariants=("tool-runs-once", "nothing-dropped-in-silence"),
         script=then_answer(Reply().call("record", raw='{"x": "{nonce}-first", "x": "{nonce}-second"}')),
         hint="JSON leaves it open; the last value or a refusal are what everybody expects.",
     ),

@@ -157,6 +157,16 @@ def test_exactly_one_scenario_is_the_control() -> None:
     assert [s.id for s in CHAT if s.control] == ["control"]
 
 
+def test_control_comes_first_and_what_takes_all_of_a_machine_last() -> None:
+    everything = list(catalogue.scenarios().values())
+    assert everything[0].control
+    heavy = [scenario.heavy for scenario in everything]
+    assert heavy == sorted(heavy)
+    assert {s.id for s in CHAT if s.memory or s.id in ("cut-after-every-byte", "split-at-every-byte")} <= {
+        s.id for s in everything if s.heavy
+    }
+
+
 def test_lane_labels_are_unique_and_fit_into_a_path() -> None:
     for scenario in CHAT:
         for dialect, mode in modes_of(scenario):
