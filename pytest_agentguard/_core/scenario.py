@@ -78,15 +78,11 @@ class Scenario:
     strict: bool = False
     control: bool = False
     memory: bool = False
+    heavy: bool = False  # takes all of a machine, so that it goes apart from the others: a sweep, a flood
     watch: float = _limits.WATCH_SECONDS
     seconds: float = _limits.RUN_SECONDS
     requirements: tuple[str, ...] = ()
     hint: str = ""  # one sentence for the story: why this is wrong here
-
-    @property
-    def heavy(self) -> bool:
-        """Whether it takes all of a machine: a sweep, or a flood."""
-        return self.memory or (self.lanes is not None and not self.together)
 
     def covers(self, dialect: str, mode: str) -> bool:
         """Whether the scenario exists in this dialect and mode."""

@@ -129,6 +129,7 @@ class Battery:
             verdicts = [_control_verdict(control), *self._judge(case, execution)]
         else:
             with self._turnstile.pass_through(case.scenario.heavy):
+                begun = time.monotonic()
                 execution = self._execute(case)
                 verdicts = self._judge(case, execution)
                 execution, verdicts = self._alone(case, execution, verdicts)

@@ -30,6 +30,7 @@ def _endless(id: str, what: str, summary: str, hint: str, modes: tuple[str, ...]
         vary=_flood(what),
         modes=modes,
         memory=True,
+        heavy=True,
         seconds=90.0,
         requirements=("A24", "D08"),
         hint=hint,

@@ -162,9 +162,8 @@ def test_control_comes_first_and_what_takes_all_of_a_machine_last() -> None:
     assert everything[0].control
     heavy = [scenario.heavy for scenario in everything]
     assert heavy == sorted(heavy)
-    assert {s.id for s in CHAT if s.memory or s.id in ("cut-after-every-byte", "split-at-every-byte")} <= {
-        s.id for s in everything if s.heavy
-    }
+    swept = {"cut-after-every-byte", "cut-up-to-the-marker", "split-at-every-byte"}
+    assert {s.id for s in everything if s.heavy} == swept | {s.id for s in everything if s.memory}
 
 
 def test_lane_labels_are_unique_and_fit_into_a_path() -> None:
