@@ -1,0 +1,67 @@
+"""The reference pages are what the code says now, and the links of all pages lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import generate
+import pytest
+from fences import ROOT, pages
+
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("name", generate.PAGES)
+def test_a_reference_page_is_what_the_code_says(name: str) -> None:
+    page = generate.FOLDER / name
+
+    written = page.read_text(encoding="utf-8") if page.is_file() else ""
+
+    assert written == generate.PAGES[name](), f"docs/reference/{name} is stale: {generate.COMMAND}"
+
+
+def test_every_public_name_is_in_the_page_of_public_names() -> None:
+    import pytest_agentguard
+
+    page = generate.api()
+
+    assert [name for name in pytest_agentguard._HOME if f"| `{name}" not in page] == []
+
+
+def test_every_method_of_a_reply_is_in_its_page() -> None:
+    from pytest_agentguard import Reply
+
+    public = [n for n, value in vars(Reply).items() if callable(value) and not n.startswith("_")]
+    page = generate.replies()
+
+    assert [name for name in public if f"| `{name}(" not in page] == []
+
+
+def test_every_event_is_in_the_page_of_events() -> None:
+    from pytest_agentguard import events
+
+    page = generate.events_page()
+
+    assert [n for n in events.__all__ if n not in ("Event", "Witness") and f"### {n}\n" not in page] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    local = [link for link in _LINK.findall(text) if not re.match(r"https?:|mailto:", link)]
+
+    assert [link for link in local if not _leads(page, link)] == []
+
+
+def _leads(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = (page.parent / name).resolve() if name else page
+    if not target.exists() or not target.is_relative_to(ROOT):
+        return False
+    return not anchor or anchor in _anchors(target.read_text(encoding="utf-8"))
+
+
+def _anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
