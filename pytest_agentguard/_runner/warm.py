@@ -84,7 +84,7 @@ class Warm:
     def _import(self) -> Hello:
         try:
             self._adapter = self._settings.load()
-            importlib.import_module(self._adapter.backend)  # here, not in every run
+            _warm_up(self._adapter.backend)
             said = hello(self._adapter)
         except NoSuchAgent as problem:
             return Hello(error=str(problem), is_wrong_use=True)
@@ -192,6 +192,15 @@ def main(arguments: list[str]) -> None:
     guard = Guard()
     guard.install()
     Warm(settings, control, guard).serve()
+
+
+def _warm_up(backend: str) -> None:
+    """Import here what a first loop would import in every run."""
+    importlib.import_module(backend)
+    anyio = sys.modules.get("anyio")  # of the agent, or of the client that it uses
+    if anyio is not None:
+        with contextlib.suppress(Exception):
+            anyio.run(anyio.sleep, 0, backend=backend)
 
 
 def _die_with_host(control: socket.socket) -> None:
