@@ -1,7 +1,7 @@
 """Reads the fenced examples of a page, and the comment above each that says how it is run.
 
 - ``<!-- example: file=agent.py -->`` writes a file of that name, over an earlier one. A test file that
-  no later command has run is run at the end of the page; with ``fails=RULE`` its failures name that rule.
+  no later command has run is run at the end of the page, and passes.
 - ``<!-- example: script -->`` runs Python by itself.
 - ``<!-- example: run -->`` runs the ``pytest`` commands of a console and compares what they print; ``exit=1``
   is the status that they end with.
@@ -69,9 +69,14 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+def name_of(page: Path) -> str:
+    """Where a page stands in the checkout."""
+    return page.relative_to(ROOT).as_posix()
+
+
 def fences(page: Path) -> list[Fence]:
     """The fenced blocks of a page, in order."""
-    return list(_fences(page.read_text(encoding="utf-8"), str(page.relative_to(ROOT))))
+    return list(_fences(page.read_text(encoding="utf-8"), name_of(page)))
 
 
 def _fences(text: str, name: str) -> Iterator[Fence]:

@@ -245,7 +245,7 @@ def _is_function(value: Any) -> bool:
 
 
 def _is_own(module: ModuleType, name: str) -> bool:
-    return inspect.unwrap(getattr(module, name)).__module__ == module.__name__
+    return str(inspect.unwrap(getattr(module, name)).__module__) == module.__name__
 
 
 def _names(module: ModuleType, names: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx  # noqa: F401 - loaded once, as below
 import pytest
-from fences import Fence, fences, pages
+from fences import Fence, fences, name_of, pages
 
 import pytest_agentguard
 
@@ -26,12 +26,12 @@ _INI = "[pytest]\nasyncio_default_fixture_loop_scope = function\n"
 _WITH_EXAMPLES = [page for page in pages() if any(fence.kind for fence in fences(page))]
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: f"{page.parent.name}/{page.name}")
+@pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_every_fence_says_how_it_is_run(page: Path) -> None:
     assert [problem for fence in fences(page) for problem in fence.problems()] == []
 
 
-@pytest.mark.parametrize("page", _WITH_EXAMPLES, ids=lambda page: f"{page.parent.name}/{page.name}")
+@pytest.mark.parametrize("page", _WITH_EXAMPLES, ids=name_of)
 def test_the_examples_of_a_page_do_what_it_says(
     page: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,17 +77,11 @@ def run_console(pytester: pytest.Pytester, fence: Fence) -> None:
 
 
 def run_tests(pytester: pytest.Pytester, waiting: dict[str, Fence]) -> None:
-    """Run the test files of a page at once; those with ``fails`` fail with that rule, the others pass."""
+    """Run the test files of a page that no command has run, all at once; something in each of them passes."""
     result = pytester.runpytest_inprocess(*_OPTIONS, "-rA", "--tb=short", *waiting)
+    assert result.ret == 0
     for name, fence in waiting.items():
-        failed = [line for line in result.outlines if re.match(rf"(FAILED|ERROR) {re.escape(name)}", line)]
-        passed = [line for line in result.outlines if line.startswith(f"PASSED {name}")]
-        rule = fence.options.get("fails")
-        if rule is None:
-            assert (failed, bool(passed)) == ([], True), str(fence)
-        else:
-            assert failed, f"{fence}: nothing failed"
-            assert f"{rule} violated" in result.outlines, f"{fence}: {rule} was not violated"
+        assert any(line.startswith(f"PASSED {name}") for line in result.outlines), str(fence)
 
 
 def missing(expected: Sequence[str], printed: Sequence[str]) -> str:

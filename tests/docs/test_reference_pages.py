@@ -7,7 +7,7 @@ from pathlib import Path
 
 import generate
 import pytest
-from fences import ROOT, pages
+from fences import ROOT, name_of, pages
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -46,7 +46,7 @@ def test_every_event_is_in_the_page_of_events() -> None:
     assert [n for n in events.__all__ if n not in ("Event", "Witness") and f"### {n}\n" not in page] == []
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: f"{page.parent.name}/{page.name}")
+@pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_every_link_leads_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     local = [link for link in _LINK.findall(text) if not re.match(r"https?:|mailto:", link)]
