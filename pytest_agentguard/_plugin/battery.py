@@ -202,6 +202,8 @@ class BatteryPlugin:
         if isinstance(item, BatteryItem) and call.when == "call" and item.outcome is not None:
             checks = [check.to_json() for check in item.outcome.checks]
             self._reporting.attach(made, item.case.agent, checks, item.outcome.uncovered)
+            if made.skipped and isinstance(made.longrepr, tuple):  # a case is nowhere on disk
+                made.longrepr = (COLLECTOR, None, made.longrepr[2])  # type: ignore[assignment]
             item.outcome = None  # its ledger is large, and nobody looks at it again
         return made
 

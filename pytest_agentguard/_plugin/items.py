@@ -32,7 +32,14 @@ class Source(Protocol):
 
 
 class BatteryFailed(Exception):
-    """A case in which a rule was violated or the run proved nothing; its text is the story."""
+    """A case in which a rule was violated or the run proved nothing; its text is the story.
+
+    ``brief`` is what fits on the line of a summary.
+    """
+
+    def __init__(self, story: str, brief: str) -> None:
+        super().__init__(story)
+        self.brief = brief
 
 
 class BatteryCollector(pytest.Collector):
@@ -56,7 +63,8 @@ class AgentCollector(pytest.Collector):
     def collect(self) -> Iterator[pytest.Item]:
         """One item for each scenario, dialect and mode that the agent offers."""
         for case in self.source.cases(self.name):
-            item = BatteryItem.from_parent(self, name=case.name)
+            # as text: pytest parses it, as it does when it reads ids of failed tests from its cache
+            item = BatteryItem.from_parent(self, name=case.name, nodeid=f"{self.nodeid}::{case.name}")
             item.case, item.source = case, self.source
             yield item
 
@@ -75,8 +83,10 @@ class BatteryItem(pytest.Item):
             pytest.skip(f"not covered: {result.uncovered}")
         for check in result.checks:
             self.user_properties.append((f"agentguard:{check.invariant}", check.outcome))
-        if any(report.fails(check.outcome, check.level, self.source.level) for check in result.checks):
-            raise BatteryFailed(self.source.story(result))
+        failed = [c for c in result.checks if report.fails(c.outcome, c.level, self.source.level)]
+        if failed:
+            brief = ", ".join(f"{check.invariant} {check.outcome}" for check in failed)
+            raise BatteryFailed(self.source.story(result), brief)
         if result.checks and all(check.outcome == Outcome.NOT_EXERCISED for check in result.checks):
             rules = ", ".join(check.invariant for check in result.checks)
             pytest.skip(f"not exercised: the run gave no occasion to break {rules}")
@@ -84,7 +94,10 @@ class BatteryItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The story instead of a traceback."""
         if isinstance(excinfo.value, BatteryFailed):
-            return str(excinfo.value)
+            told = excinfo.getrepr(style="value")
+            if told.reprcrash is not None:
+                told.reprcrash.path, told.reprcrash.message = COLLECTOR, excinfo.value.brief
+            return told
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:

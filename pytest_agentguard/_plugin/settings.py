@@ -65,7 +65,7 @@ def _value(config: pytest.Config, name: str) -> Any:
         return given
     try:
         return config.getini(f"agentguard_{name}")
-    except (TypeError, ValueError) as problem:  # a value of the wrong type
+    except (TypeError, ValueError, pytest.UsageError) as problem:  # a value of the wrong type
         raise pytest.UsageError(f"agentguard_{name}: {problem}") from None
 
 
