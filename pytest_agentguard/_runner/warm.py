@@ -10,6 +10,7 @@ import dataclasses
 import fcntl
 import gc
 import importlib
+import importlib
 import json
 import os
 import selectors
@@ -31,6 +32,7 @@ from pytest_agentguard._runner.settings import Settings
 from pytest_agentguard._runner.supervisor import Supervisor
 
 _PIECE = 64 * 1024
+_NOT_THE_AGENT = (os.path.dirname(__file__), "<frozen importlib", importlib.__file__)
 _TRACEBACK = 8000  # characters of a traceback
 _SETTLE_SECONDS = 0.2  # how long threads of the import may take to be gone
 _MARGIN_SECONDS = 10.0  # how much longer than its order a supervisor may live
@@ -89,7 +91,7 @@ class Warm:
         except NoSuchAgent as problem:
             return Hello(error=str(problem), is_wrong_use=True)
         except BaseException:  # SystemExit while importing is an error like any other
-            return Hello(error=traceback.format_exc()[-_TRACEBACK:])
+            return Hello(error=_told()[-_TRACEBACK:])
         return dataclasses.replace(said, fresh=_threads_remain())
 
     def _start_anew(self) -> NoReturn:
@@ -201,6 +203,17 @@ def _warm_up(backend: str) -> None:
     if anyio is not None:
         with contextlib.suppress(Exception):
             anyio.run(anyio.sleep, 0, backend=backend)
+
+
+def _told() -> str:
+    """The traceback of the exception that is being handled, without the frames that led to the agent."""
+    kind, problem, whole = sys.exc_info()
+    own = whole
+    while own is not None and own.tb_frame.f_code.co_filename.startswith(_NOT_THE_AGENT):
+        own = own.tb_next
+    if own is None and not isinstance(problem, SyntaxError):  # which names its place by itself
+        own = whole
+    return "".join(traceback.format_exception(kind, problem, own))
 
 
 def _die_with_host(control: socket.socket) -> None:
