@@ -1,0 +1,71 @@
+"""Which cases an agent gets: what it offers, crossed with what the scenarios cover."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_agentguard import Reply, Scenario
+from pytest_agentguard._runner.cases import Case, cases_of
+
+
+def scenario(id: str, **options: Any) -> Scenario:
+    return Scenario(
+        id=id, summary=".", invariants=(), script=lambda setup: [Reply().text("hello")], **options
+    )
+
+
+def names(*scenarios: Scenario, **options: Any) -> list[str]:
+    offered: dict[str, Any] = {
+        "dialects": ("openai-chat", "anthropic"),
+        "modes": ("stream", "block"),
+        "surfaces": ("chat",),
+        "strict": False,
+        **options,
+    }
+    return [case.name for case in cases_of("mine", scenarios, **offered)]
+
+
+def test_scenario_runs_in_every_dialect_and_mode_that_is_offered() -> None:
+    assert names(scenario("one"), scenario("two"), dialects=("openai-chat",)) == [
+        "one[openai-chat-stream]",
+        "one[openai-chat-block]",
+        "two[openai-chat-stream]",
+        "two[openai-chat-block]",
+    ]
+
+
+def test_scenario_that_does_not_exist_in_a_dialect_or_mode_has_no_case_there() -> None:
+    assert names(scenario("one", dialects=("anthropic",), modes=("stream",))) == ["one[anthropic-stream]"]
+    without = (("anthropic", "block"), ("openai-chat", "stream"))
+    assert names(scenario("one", without=without)) == ["one[openai-chat-block]", "one[anthropic-stream]"]
+
+
+def test_scenario_over_both_modes_needs_an_agent_that_offers_both() -> None:
+    both = scenario("agree", modes=("both",))
+    assert names(both) == ["agree[openai-chat-both]", "agree[anthropic-both]"]
+    assert names(both, modes=("stream",)) == []
+
+
+def test_other_surfaces_and_strict_scenarios_are_left_out() -> None:
+    assert names(scenario("one", surface="fetch")) == []
+    assert names(scenario("one", strict=True, modes=("stream",))) == []
+    assert names(scenario("one", strict=True, modes=("stream",)), strict=True) == [
+        "one[openai-chat-stream]",
+        "one[anthropic-stream]",
+    ]
+
+
+def test_nothing_offered_is_no_case() -> None:
+    assert names(scenario("one"), dialects=()) == []
+    assert names(scenario("one"), modes=()) == []
+    assert names(scenario("one"), surfaces=()) == []
+
+
+def test_cases_are_the_same_where_agent_and_name_are() -> None:
+    one, again = scenario("one"), scenario("one", seconds=3.0)
+    case = Case("mine", one, "openai-chat", "stream")
+    assert case == Case("mine", again, "openai-chat", "stream")
+    assert len({case, Case("mine", again, "openai-chat", "stream")}) == 1
+    assert case != Case("yours", one, "openai-chat", "stream")
+    assert case != Case("mine", one, "openai-chat", "block")
+    assert case != "one[openai-chat-stream]"
