@@ -63,10 +63,7 @@ def run_battery(
     ``UsageError`` for names that do not exist.
     """
     __tracebackhide__ = True
-    if level not in ("must", "should", "may"):
-        raise UsageError(f"level takes must, should or may, not {level!r}")
-    if jobs < 1:
-        raise UsageError(f"jobs takes a number from 1, not {jobs}")
+    _check(run, backend, level, jobs)
     name = getattr(run, "name", "") or getattr(run, "__name__", "") or type(run).__name__
     host = InProcessHost(run, backend=backend, name=name)
     cases = _cases(host.hello(), scenarios, dialects, modes, strict)
@@ -79,6 +76,17 @@ def run_battery(
         why = "; ".join(found.not_covered) or "the agent offers no such scenario, dialect and mode"
         raise AssertionError(f"cases={len(cases)} judged=0: {why}")
     return found
+
+
+def _check(run: object, backend: str, level: str, jobs: int) -> None:
+    if not isinstance(run, Adapter) and (isinstance(run, type) or not callable(run)):
+        raise UsageError(f"run takes a function or an Adapter, not {run!r}")
+    if backend not in ("asyncio", "trio"):
+        raise UsageError(f"backend takes asyncio or trio, not {backend!r}")
+    if level not in ("must", "should", "may"):
+        raise UsageError(f"level takes must, should or may, not {level!r}")
+    if jobs < 1:
+        raise UsageError(f"jobs takes a number from 1, not {jobs}")
 
 
 def _cases(
