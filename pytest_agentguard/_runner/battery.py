@@ -25,6 +25,7 @@ from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
 from pytest_agentguard._runner.turnstile import Turnstile
 from pytest_agentguard._witnesses.engine import Engine
 
+_WATCHED = 3  # cases under way for each run that is active: most of them are only being watched
 _PATIENCE = (1, 3, 9)  # factors on the limits of a scenario, tried in turn while its run is invalid
 
 
@@ -66,16 +67,24 @@ class Battery:
         self._scenarios = scenarios
         self._invariants = invariants
         self._engine = Engine()
-        self._stage = Stage(dialects=dialects, engine=self._engine, scratch=scratch, options=options)
-        self._pool = ThreadPoolExecutor(max_workers=max(1, options.jobs), thread_name_prefix="agentguard-run")
+        self._stage = Stage(
+            dialects=dialects,
+            engine=self._engine,
+            scratch=scratch,
+            options=options,
+            active=threading.Semaphore(options.jobs),
+        )
+        self._pool = ThreadPoolExecutor(
+            max_workers=_WATCHED * options.jobs, thread_name_prefix="agentguard-run"
+        )
         self._order: list[Case] = []
-        self._place: dict[Case, int] = {}
+        self._is_ahead = False
         self._futures: dict[Case, Future[CaseResult]] = {}
         self._controls: dict[tuple[str, str, str], Future[tuple[Control, Execution]]] = {}
         self._slots = {name: threading.BoundedSemaphore(max(1, self._overlap(name))) for name in hosts}
         self._lock = threading.Lock()
         self._closed = False
-        self._turnstile = Turnstile(heavy_at_once=(os.cpu_count() or 1) // 2)
+        self._turnstile = Turnstile(heavy_at_once=os.cpu_count() or 1)
 
     def _overlap(self, agent: str) -> int:
         return min(self.options.jobs, self._hosts[agent].hello().overlap)
@@ -85,17 +94,18 @@ class Battery:
     def plan(self, cases: Sequence[Case]) -> None:
         """Say in which order results will be asked for, so that they can be worked on ahead of time."""
         self._order = list(cases)
-        self._place = {case: n for n, case in enumerate(self._order)}
+        self._is_ahead = False
 
     def result(self, case: Case) -> CaseResult:
-        """What ``case`` came to; blocks until it has run. The next ones in the plan are started as well.
+        """What ``case`` came to; blocks until it has run. What else is planned is started as well.
 
         It is not kept: ledgers are large, and whoever asks again has the case run again.
         """
-        place = self._place.get(case)
         future = self._submit(case)
-        for other in self._order[place + 1 : place + 2 * self.options.jobs] if place is not None else ():
-            self._submit(other)
+        if not self._is_ahead:
+            self._is_ahead = True
+            for other in self._order:
+                self._submit(other)
         try:
             return future.result()
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -91,6 +92,29 @@ class Act:
         return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * max(times))
 
 
+class Turn:
+    """One of the runs that may be active at a time, given back when the last of its jobs has ended."""
+
+    def __init__(self, active: threading.Semaphore, jobs: int) -> None:
+        self._active = active
+        self._jobs = jobs
+
+    def __enter__(self) -> Turn:
+        self._active.acquire()
+        return self
+
+    def ended(self) -> None:
+        """One job has ended; called from one thread only."""
+        self._jobs -= 1
+        if self._jobs == 0:
+            self._active.release()
+
+    def __exit__(self, *_: object) -> None:
+        if self._jobs > 0:
+            self._jobs = 0
+            self._active.release()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """What every run of a battery shares: the endpoint's thread, the dialects, a scratch directory."""
@@ -99,6 +123,7 @@ class Stage:
     engine: Engine
     scratch: Path
     options: Options
+    active: threading.Semaphore  # a run holds it until its jobs have ended; being watched costs nothing
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     def execute(self, case: Case, host: Host, only: str = "", patience: int = 1) -> Execution:
@@ -147,9 +172,13 @@ class Stage:
             with self._endpoint(act, journal, folder) as endpoint:
                 for lane in act.lanes:
                     endpoint.play(*lane.replies, lane=lane.label)
-                order = act.order(folder, endpoint)
-                handle = host.start(order, lambda lane: endpoint.release("run-ended", lane=lane))
-                receipt = handle.wait()
+                with Turn(self.active, len(act.lanes)) as turn:
+
+                    def ended(lane: str) -> None:
+                        endpoint.release("run-ended", lane=lane)
+                        turn.ended()
+
+                    receipt = host.start(act.order(folder, endpoint), ended).wait()
                 endpoint.release("run-ended")
                 unplayed = endpoint.unplayed()
         finally:

@@ -30,6 +30,7 @@ def _endless(id: str, what: str, summary: str, hint: str, modes: tuple[str, ...]
         vary=_flood(what),
         modes=modes,
         memory=True,
+        watch=0.1,
         heavy=True,
         seconds=90.0,
         requirements=("A24", "D08"),

@@ -10,20 +10,20 @@ from pytest_agentguard.scenarios._replies import answer, recovery
 _INCOMPLETE = ("no-tool-on-incomplete-stream", "no-success-on-incomplete-stream")
 _SAME = ("same-answer-at-any-split", "tool-runs-once")
 _SECONDS = 180.0
+_STRIDE = 7  # bytes between two offsets in a body that is not streamed: any of them leaves broken JSON
 
-_LONG = "{nonce}-" + "evidence-of-some-length-" * 6
-_MIXED = "{nonce}: größer als 漢字, 👩‍💻 and \u2028 too"
+_LONG = "{nonce}-" + "evidence-of-some-length-" * 10
+_MIXED = "{nonce}: 漢字 👩‍💻 \u2028"
 
 
 def _long_call() -> Reply:
     """A call whose stream has a thousand bytes or more before the finish event, in every dialect."""
     half = len(_LONG) // 2
-    fragments = ('{"x": "' + _LONG[:half], _LONG[half:] + '"', ', "y": "done"}')
-    return Reply().text("Let me ", "record that.").call("record", raw=fragments)
+    return Reply().call("record", raw=('{"x": "' + _LONG[:half], _LONG[half:] + '", "y": "done"}'))
 
 
 def _mixed_call() -> Reply:
-    return Reply().text("Größe: ", "漢字, 👩‍💻.").call("record", x=_MIXED, y="ünd")
+    return Reply().call("record", raw=('{"x": "' + _MIXED + '"', "}"))
 
 
 def _mark(setup: Setup, reply: Reply, what: str) -> int:
@@ -37,9 +37,14 @@ def _events(setup: Setup, reply: Reply) -> int:
     return sum(mark.what == "event" and mark.at <= finish for mark in marks)
 
 
+def _offsets(setup: Setup, first: int, stop: int) -> range:
+    """Every byte of a stream, some of a whole body."""
+    return range(first, stop, 1 if setup.mode == "stream" else _STRIDE)
+
+
 def _cut_lanes(setup: Setup) -> Iterator[Lane]:
     reply = _long_call()
-    for n in range(_mark(setup, reply, "finish-starts") + 1):
+    for n in _offsets(setup, 0, _mark(setup, reply, "finish-starts") + 1):
         label = f"byte-{n:04}"
         yield Lane(label, [reply.cut(at_byte(n)).named(f"cut after {n} bytes"), recovery(setup)])
 
@@ -67,7 +72,7 @@ def _strict_lanes(setup: Setup) -> Iterator[Lane]:
 
 def _split_lanes(setup: Setup) -> Iterator[Lane]:
     reply = _mixed_call()
-    for n in range(1, len(setup.measure(reply).body)):
+    for n in _offsets(setup, 1, len(setup.measure(reply).body)):
         yield Lane(f"split-{n:04}", [reply.split(at=(n,)).named(f"split at {n}"), answer(setup)])
 
 
