@@ -17,7 +17,7 @@ def _healthy(label: str, setup: Setup) -> Lane:
 
 def _two(setup: Setup) -> list[Lane]:
     cut = Reply().text("Let me record that.").call("record", x="{nonce}-evidence").cut(inside="x")
-    return [Lane("cut", [cut, recovery(setup)]), _healthy("whole", setup)]
+    return [_healthy("whole", setup), Lane("cut", [cut, recovery(setup)])]  # the later one is cut
 
 
 def _eight(setup: Setup) -> list[Lane]:

@@ -1,7 +1,8 @@
-"""Without the refusal of broken arguments: what is open is closed, what is half is dropped."""
+"""Without the refusal of broken arguments: what is around them goes, what is open is closed."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pytest_agentguard.reference.errors import BrokenArguments
@@ -19,10 +20,16 @@ class Unguarded(Agent):
         try:
             return super().parse(call, tool)
         except BrokenArguments:
-            found = mended(call.arguments)
+            found = mended(_bared(call.arguments))
             if found is None:
                 raise
             return found
+
+
+def _bared(text: str) -> str:
+    """The text without a byte-order mark or a code fence, and with JSON's quotes."""
+    text = re.sub(r"^\ufeff|^```\w*\n|\n```$", "", text)
+    return text.replace("'", '"') if text.startswith("{'") else text
 
 
 async def run(job: Any) -> str:

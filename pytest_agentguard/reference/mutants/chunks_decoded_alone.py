@@ -29,4 +29,5 @@ async def run(job: Any) -> str:
     return await Unguarded(job).run()
 
 
-MUTANT = Mutant(run, breaks=("same-answer-at-any-split",))
+# arguments that were torn are other arguments
+MUTANT = Mutant(run, breaks=("same-answer-at-any-split", "tool-runs-once"))

@@ -28,4 +28,5 @@ async def run(job: Any) -> str:
     return await Unguarded(job).run()
 
 
-MUTANT = Mutant(run, breaks=("error-keeps-its-kind",))
+# an error with status 200 was no reply, and the caller does not learn what came instead
+MUTANT = Mutant(run, breaks=("error-keeps-its-kind", "no-success-on-non-stream"))

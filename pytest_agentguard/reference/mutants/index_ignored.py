@@ -33,4 +33,5 @@ async def run(job: Any) -> str:
     return await Unguarded(job).run()
 
 
-MUTANT = Mutant(run, breaks=("calls-kept-apart",))
+# calls that mix run with other arguments than were offered
+MUTANT = Mutant(run, breaks=("calls-kept-apart", "tool-runs-once"))

@@ -42,7 +42,8 @@ class Unguarded(Agent):
         return intake
 
     def _start(self, call: Call) -> None:
-        ready = self.check(call) if call.arguments and call.id not in self._early else None
+        begun = call.id and call.arguments and call.id not in self._early
+        ready = self.check(call) if begun else None
         if isinstance(ready, Ready):
             self._early[call.id] = Result(call, str(ready.tool.run(**ready.arguments)))
 
@@ -56,4 +57,5 @@ async def run(job: Any) -> str:
     return await Unguarded(job).run()
 
 
-MUTANT = Mutant(run, breaks=("no-tool-on-incomplete-stream",))
+# whoever does not wait for the end does not see that the turn is withdrawn there
+MUTANT = Mutant(run, breaks=("no-tool-on-incomplete-stream", "no-tool-on-withdrawn-call"))

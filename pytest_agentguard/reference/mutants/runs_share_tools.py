@@ -24,4 +24,5 @@ async def run(job: Any) -> str:
     return await Unguarded(job).run()
 
 
-MUTANT = Mutant(run, breaks=("runs-isolated",))
+# runs side by side in one process include those of a sweep
+MUTANT = Mutant(run, breaks=("runs-isolated", "same-answer-at-any-split", "tool-runs-once"))

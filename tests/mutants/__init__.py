@@ -1,0 +1,1 @@
+"""Proof that every rule can fail: mutants of the reference, through the real battery."""

@@ -1,0 +1,232 @@
+"""The table mutant × rule: every mutant, the reference and idle agents, through the real battery.
+
+``python tests/mutants/table.py --write`` writes ``docs/reference/mutants.md`` from it. Where a mutant breaks
+a rule that its file does not name, or does not break one that it names, that is printed and nothing written.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_agentguard import catalogue
+from pytest_agentguard._core.report import Check
+from pytest_agentguard._runner.battery import Battery
+from pytest_agentguard._runner.cases import Case, Options, cases_of
+from pytest_agentguard._runner.host import AgentHost
+from pytest_agentguard.reference.mutants import mutants
+from pytest_agentguard.reports.catalogue_pages import mutants_page
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "reference" / "mutants.md"
+REFERENCES = ("reference", "reference-trio", "reference-threads")
+IDLE = ("returns_at_once", "raises_at_once", "sleeps_for_ever")
+RULES = {id: rule for id, rule in catalogue.invariants().items() if rule.family == "stream"} | {
+    "runs-isolated": catalogue.invariant("runs-isolated")
+}
+"""The rules that scenarios of this release give occasion to."""
+
+_IMPORT_SECONDS = 300.0  # all agents are imported at once
+_AHEAD = 2  # threads that wait for results, for each run that may go on
+
+COMMON = """
+    control text-only parallel-calls tool-error-told three-rounds awkward-arguments no-parameters
+    finish-stop-with-calls one-keep-alive broken-half-object broken-one-brace broken-beside-whole
+    invalid-missing-required nothing html-page json-error error-kinds interleaved-calls calls-without-ids
+    near-name-tool cut-inside-value cut-before-finish cut-in-text length-inside-value refusal-after-call
+    refusal-in-text error-in-text error-after-call-then-done marker-kept-open two-chats-one-cut
+    any-shape-on-the-wire
+""".split()  # noqa: SIM905 - a list literal of thirty names is no clearer
+"""What every mutant meets, in openai-chat, stream: it breaks its own rules there and no other."""
+
+SWEEPS: Mapping[str, tuple[str, ...]] = {
+    "reference": (
+        "cut-after-every-byte[openai-chat-stream]",
+        "cut-after-every-byte[anthropic-stream]",
+        "end-after-every-event[openai-chat-stream]",
+        "end-after-every-event[anthropic-stream]",
+        "split-at-every-byte[openai-chat-stream]",
+        "split-at-every-byte[anthropic-block]",
+    ),
+    "reference-trio": (
+        "cut-after-every-byte[openai-chat-stream]",
+        "end-after-every-event[openai-chat-stream]",
+        "end-after-every-event[anthropic-stream]",
+        "split-at-every-byte[openai-chat-block]",
+    ),
+    "reference-threads": (
+        "end-after-every-event[openai-chat-stream]",
+        "end-after-every-event[anthropic-stream]",
+    ),
+    "incomplete_repairs_calls": (
+        "cut-after-every-byte[openai-chat-stream]",
+        "end-after-every-event[anthropic-stream]",
+    ),
+    "incomplete_runs_whole_calls": ("end-after-every-event[openai-chat-stream]",),
+}
+"""Who meets which sweep: they are a thousand runs each."""
+
+FOR_RULE: Mapping[str, tuple[str, ...]] = {
+    "stream-memory-bounded": ("endless-body[openai-chat-block]",),
+    "stream-and-block-agree": tuple(
+        f"{id}[openai-chat-both]"
+        for id, scenario in catalogue.scenarios().items()
+        if "stream-and-block-agree" in scenario.invariants
+    ),
+    "no-tool-on-incomplete-stream": (
+        "cut-inside-value[anthropic-stream]",
+        "cut-before-finish[anthropic-stream]",
+    ),
+    "no-tool-on-length-stop": ("length-inside-value[anthropic-stream]",),
+    "no-success-on-error-event": ("error-in-text[anthropic-stream]",),
+}
+"""What the mutants of a rule meet besides its scenarios in openai-chat, stream."""
+
+
+_SWEPT = {name.partition("[")[0] for names in SWEEPS.values() for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Every check of every agent, as in the JSON report, and what was not covered."""
+
+    checks: tuple[Check, ...]
+    uncovered: tuple[str, ...] = ()
+
+    def of(self, agent: str) -> list[Check]:
+        """The checks of one agent: a mutant by its name, any other by its spec."""
+        spec = spec_of(agent)
+        return [check for check in self.checks if check.agent == spec]
+
+    def broken(self, agent: str) -> set[str]:
+        """The rules that an agent broke, at whatever level."""
+        return {check.invariant for check in self.of(agent) if check.outcome == "violated"}
+
+    def to_json(self) -> str:
+        """As text, for other processes."""
+        checks = [check.to_json() for check in self.checks]
+        return json.dumps({"checks": checks, "uncovered": self.uncovered})
+
+    @classmethod
+    def from_json(cls, text: str) -> Evidence:
+        """The reverse of ``to_json``."""
+        data = json.loads(text)
+        return cls(tuple(Check.from_json(check) for check in data["checks"]), tuple(data["uncovered"]))
+
+
+def spec_of(agent: str) -> str:
+    """The spec of a mutant, of an idle agent, or of a shipped one."""
+    if agent in IDLE:
+        return f"idle_agents.py:{agent}"
+    return agent if agent in REFERENCES else f"pytest_agentguard.reference.mutants.{agent}:run"
+
+
+def names_for(mutant: str) -> list[str]:
+    """The cases of a mutant: those of its own rules first, then what all of them meet."""
+    rules = mutants()[mutant].breaks
+    own = [
+        f"{id}[openai-chat-stream]"
+        for id, scenario in catalogue.scenarios().items()
+        if set(rules) & set(scenario.invariants) and id not in _SWEPT
+    ]
+    extra = [name for rule in rules for name in FOR_RULE.get(rule, ())]
+    common = [f"{id}[openai-chat-stream]" for id in COMMON]
+    return list(dict.fromkeys([*extra, *own, *common]))
+
+
+def cases() -> list[Case]:
+    """Every case of the table, in the order in which it is best run."""
+    names = {mutant: names_for(mutant) for mutant in mutants()}
+    every = list(dict.fromkeys(name for own in names.values() for name in own))
+    names |= dict.fromkeys(REFERENCES, every)
+    found = [case for agent in IDLE for case in _offered(agent)]
+    for agent, wanted in names.items():
+        offered = {case.name: case for case in _offered(agent)}
+        found += [offered[name] for name in (*SWEEPS.get(agent, ()), *wanted) if name in offered]
+    return sorted(found, key=_patience, reverse=True)
+
+
+def _offered(agent: str) -> list[Case]:
+    return cases_of(
+        spec_of(agent),
+        catalogue.scenarios().values(),
+        dialects=tuple(catalogue.dialects()),
+        modes=("stream", "block"),
+        surfaces=("chat",),
+        strict=False,
+    )
+
+
+def _patience(case: Case) -> float:
+    """How early a case begins: what takes long goes first, what waits for a slow control goes last."""
+    if case.agent == spec_of("sleeps_for_ever"):
+        return 1000.0 if case.scenario.control else 0.0
+    slow = case.scenario.lanes or case.scenario.memory or case.scenario.limits.declared()
+    return case.scenario.seconds * (5 if slow else 1)
+
+
+def run(wanted: Iterable[Case] | None = None, *, jobs: int = 32) -> Evidence:
+    """Run cases, every one of the table unless told otherwise, in one battery."""
+    chosen = cases() if wanted is None else list(wanted)
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentguard-table-")))
+        hosts = {
+            spec: stack.enter_context(AgentHost(spec, root=HERE, import_seconds=_IMPORT_SECONDS))
+            for spec in dict.fromkeys(case.agent for case in chosen)
+        }
+        battery = Battery(
+            hosts,
+            scenarios=catalogue.scenarios(),
+            dialects=catalogue.dialects(),
+            invariants=catalogue.invariants(),
+            scratch=scratch,
+            options=Options(seed=1, jobs=jobs),
+        )
+        stack.callback(battery.close)
+        waiting = stack.enter_context(ThreadPoolExecutor(_AHEAD * jobs))
+        results = list(waiting.map(battery.result, chosen))
+    return Evidence(
+        checks=tuple(check for result in results for check in result.checks),
+        uncovered=tuple(f"{r.case.agent} {r.case.name}: {r.uncovered}" for r in results if r.uncovered),
+    )
+
+
+def page(evidence: Evidence) -> str:
+    """The documentation page of the table."""
+    return mutants_page({mutant: evidence.broken(mutant) for mutant in mutants()}, RULES)
+
+
+def surprises(evidence: Evidence) -> Iterator[str]:
+    """Where what was seen is not what the file of a mutant says, and where the reference broke a rule."""
+    expected = {name: set(mutant.breaks) for name, mutant in mutants().items()}
+    for agent in (*expected, *REFERENCES):
+        breaks = expected.get(agent, set())
+        if not evidence.of(agent):
+            continue
+        broken = evidence.broken(agent)
+        yield from (f"{agent} keeps {rule}" for rule in sorted(breaks - broken))
+        for check in evidence.of(agent):
+            if check.outcome == "invalid" or (check.outcome == "violated" and check.invariant not in breaks):
+                where = f"{check.scenario}[{check.dialect}-{check.mode}]"
+                yield f"{agent} {where} {check.invariant}: {check.outcome}: {check.summary}"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the table, for the mutants that are named or for all; ``--write`` writes the page."""
+    named = [spec_of(argument) for argument in arguments if not argument.startswith("-")]
+    evidence = run([case for case in cases() if not named or case.agent in named])
+    wrong = [*surprises(evidence), *evidence.uncovered]
+    print(*wrong, sep="\n")
+    if "--write" in arguments and not wrong and not named:
+        PAGE.write_text(page(evidence), encoding="utf-8")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
