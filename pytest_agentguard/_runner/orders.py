@@ -62,14 +62,21 @@ class RunOrder:
         return self.journal.parent / f"work-{self.id}" / (lane.replace("/", "_") or "all")
 
     def to_json(self) -> str:
-        """One line."""
-        return json.dumps(dataclasses.asdict(self), default=str, separators=(",", ":"))
+        """One line. The lanes of a sweep have their tools in common, so each set of tools is written once."""
+        shared = list(dict.fromkeys(map(id, (job.tools for job in self.jobs))))
+        tools = {id(job.tools): job.tools for job in self.jobs}
+        data = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        data["tools"] = [[dataclasses.asdict(tool) for tool in tools[one]] for one in shared]
+        place = {one: n for n, one in enumerate(shared)}
+        data["jobs"] = [_plain(job, place[id(job.tools)]) for job in self.jobs]
+        return json.dumps(data, default=_default, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RunOrder:
         """The order that ``to_json`` wrote."""
         data = json.loads(text)
-        jobs = tuple(_job(job) for job in data.pop("jobs"))
+        shared = [tuple(_tool(tool) for tool in tools) for tools in data.pop("tools")]
+        jobs = tuple(_job(job, shared) for job in data.pop("jobs"))
         return cls(**{**data, "journal": Path(data["journal"])}, jobs=jobs)
 
 
@@ -127,8 +134,17 @@ class RunReceipt:
         return cls(**json.loads(text))
 
 
-def _job(data: dict[str, Any]) -> JobOrder:
-    tools = tuple(_tool(tool) for tool in data.pop("tools"))
+def _plain(job: JobOrder, tools: int) -> dict[str, Any]:
+    data = {field.name: getattr(job, field.name) for field in dataclasses.fields(job)}
+    return {**data, "tools": tools, "limits": job.limits.declared(), "env": dict(job.env)}
+
+
+def _default(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _job(data: dict[str, Any], shared: list[tuple[ToolSpec, ...]]) -> JobOrder:
+    tools = shared[data.pop("tools")]
     return JobOrder(**{**data, "limits": Limits(**data["limits"])}, tools=tools)
 
 
