@@ -45,6 +45,7 @@ class BatteryPlugin:
         self._scratch: Path | None = None
         self._failed_imports = 0
         self._together: dict[pytest.Item, list[pytest.Item]] = {}  # items with nothing else between them
+        self._planned: list[pytest.Item] = []
         self.settings.check_targets()
         self._reporting = Reporting(config, self.settings)
         if not self.is_worker:
@@ -148,13 +149,16 @@ class BatteryPlugin:
 
         A worker of pytest-xdist knows only what it has been handed so far.
         """
-        if isinstance(item, BatteryItem):
-            ahead: Iterable[pytest.Item] = self._together[item]
-            if self.is_worker:
-                handed = [item, *([nextitem] if nextitem is not None else []), *_queued(item.session)]
-                ahead = takewhile(lambda found: isinstance(found, BatteryItem), dict.fromkeys(handed))
-            self.battery.plan([found.case for found in ahead if isinstance(found, BatteryItem)])
+        if isinstance(item, BatteryItem) and self.is_worker:
+            handed = [item, *([nextitem] if nextitem is not None else []), *_queued(item.session)]
+            self._plan(takewhile(lambda found: isinstance(found, BatteryItem), dict.fromkeys(handed)))
+        elif isinstance(item, BatteryItem) and self._together[item] is not self._planned:
+            self._planned = self._together[item]
+            self._plan(self._planned)
         return (yield)
+
+    def _plan(self, items: Iterable[pytest.Item]) -> None:
+        self.battery.plan([item.case for item in items if isinstance(item, BatteryItem)])
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_timeout_set_timer(self, item: pytest.Item) -> bool | None:

@@ -92,7 +92,7 @@ class Reporting:
                 version=agent.get("version", ""),
                 base_url="http://127.0.0.1",
                 surfaces=tuple(agent.get("surfaces", ())),
-                not_covered=tuple(agent.get("not_covered", ())),
+                not_covered=tuple(sorted(agent.get("not_covered", ()))),
             )
             for spec, agent in self.agents.items()
         ]

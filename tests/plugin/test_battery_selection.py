@@ -68,6 +68,28 @@ def test_battery_is_collected_after_the_tests_beside_it(
     assert ids(result) == expected
 
 
+def test_each_case_runs_once_and_so_does_the_control(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        counted="""
+        import pathlib
+        from agents import careful
+
+        def run(job):
+            with pathlib.Path(__file__).with_name("runs").open("a") as file:
+                file.write(".")
+            return careful(job)
+        """
+    )
+    words = "(control or text-only or usage or stop-with or plain-id or three) and stream"
+    options = ("--agentguard-dialect", "openai-chat", "-k", words, "--agentguard-agent", "counted.py:run")
+    for more in ((), ("-n", "1")):
+        result = battery(pytester, *options, *more, agents=())
+        assert result.parseoutcomes()["passed"] == 6
+        runs = pytester.path / "runs"
+        assert len(runs.read_text()) == 6
+        runs.unlink()
+
+
 def test_case_is_chosen_by_the_id_in_its_rerun_line(pytester: pytest.Pytester) -> None:
     result = battery(pytester, "--co", "-q", "-k", "text-only[openai-chat-stream]")
     assert ids(result) == [TEXT]
