@@ -9,4 +9,7 @@ import pytest
 
 @pytest.hookspec()
 def pytest_agentguard_agents() -> Any:
-    """Agents for the battery: a list of specs (``"module:name"``), functions importable by name, or ``Adapter`` values."""
+    """Agents for the battery, as a list.
+
+    Each is a spec (``"module:name"``), a function that can be imported by name, or such an ``Adapter``.
+    """

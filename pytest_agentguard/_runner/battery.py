@@ -20,7 +20,7 @@ from pytest_agentguard._core.scenario import Scenario
 from pytest_agentguard._core.verdict import Invariant, Level, Outcome, Verdict, judge, unsound
 from pytest_agentguard._runner.cases import Case, CaseResult, Options
 from pytest_agentguard._runner.control import Control, read_control
-from pytest_agentguard._runner.execution import Execution, Stage
+from pytest_agentguard._runner.execution import Execution, Stage, Way
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
 from pytest_agentguard._runner.turnstile import Turnstile
 from pytest_agentguard._witnesses.engine import Engine
@@ -81,13 +81,15 @@ class Battery:
         self._is_ahead = False
         self._futures: dict[Case, Future[CaseResult]] = {}
         self._controls: dict[tuple[str, str, str], Future[tuple[Control, Execution]]] = {}
-        self._slots = {name: threading.BoundedSemaphore(max(1, self._overlap(name))) for name in hosts}
+        self._slots = {name: threading.BoundedSemaphore(self._overlap(name)) for name in hosts}
         self._lock = threading.Lock()
         self._closed = False
         self._turnstile = Turnstile(heavy_at_once=os.cpu_count() or 1)
 
     def _overlap(self, agent: str) -> int:
-        return min(self.options.jobs, self._hosts[agent].hello().overlap)
+        """How many runs of an agent may be there at a time, those that are only watched included."""
+        overlap = max(1, self._hosts[agent].hello().overlap)
+        return overlap if overlap < limits.JOBS else _WATCHED * self.options.jobs
 
     # -- asking for results -----------------------------------------------------------------------
 
@@ -142,7 +144,7 @@ class Battery:
                 begun = time.monotonic()
                 execution = self._execute(case)
                 verdicts = self._judge(case, execution)
-                execution, verdicts = self._alone(case, execution, verdicts)
+                execution, verdicts = self._confirmed(case, execution, verdicts)
         if not case.scenario.control:
             verdicts = [v for v in verdicts if v.invariant != "control"]
         seconds = time.monotonic() - begun
@@ -156,27 +158,32 @@ class Battery:
         self._stage.keep(case, result, execution)
         return result
 
-    def _execute(self, case: Case, only: str = "") -> Execution:
+    def _execute(self, case: Case, only: str = "", one_by_one: bool = False) -> Execution:
         """Run the case; where a limit of ours ended it before the fault could show, again with more time.
 
         On a machine under load an agent may reach its deadline before its first request has arrived. Such a
         run is invalid and proves nothing either way, so that repeating it cannot hide anything.
         """
         with self._slots[case.agent]:
-            execution = self._carry_out(case, only, _PATIENCE[0])
+            way = Way(only, _PATIENCE[0], one_by_one or self._is_single(case.agent))
+            execution = self._carry_out(case, way)
             for patience in _PATIENCE[1:]:
                 if not case.scenario.limits.declared() or not (
                     execution.problem or unsound(execution.ledger)
                 ):
                     break
                 self._stage.drop(execution)
-                execution = self._carry_out(case, only, patience)
+                execution = self._carry_out(case, replace(way, patience=patience))
             return execution
 
-    def _carry_out(self, case: Case, only: str, patience: int) -> Execution:
+    def _is_single(self, agent: str) -> bool:
+        """Whether the agent said that its runs must not overlap."""
+        return self._hosts[agent].hello().overlap == 1
+
+    def _carry_out(self, case: Case, way: Way) -> Execution:
         """One run; where it could not be carried out, an execution that says why and proves nothing."""
         try:
-            return self._stage.execute(case, self._hosts[case.agent], only, patience)
+            return self._stage.execute(case, self._hosts[case.agent], way)
         except (AgentguardError, OSError) as problem:
             return Execution(problem=f"the run was not carried out: {type(problem).__name__}: {problem}")
 
@@ -222,8 +229,7 @@ class Battery:
     def _judge(self, case: Case, execution: Execution) -> list[Verdict]:
         if execution.problem:
             return self._invalid(case, execution.problem)
-        sweep = case.scenario.lanes is not None and not case.scenario.together
-        if not sweep:
+        if not _is_sweep(case):
             return [judge(execution.ledger, rule) for rule in self._rules(case)]
         lanes = execution.ledger.by_lane()
         return [
@@ -231,25 +237,31 @@ class Battery:
             for rule in self._rules(case)
         ]
 
-    def _alone(
+    def _confirmed(
         self, case: Case, execution: Execution, verdicts: list[Verdict]
     ) -> tuple[Execution, list[Verdict]]:
-        """For a sweep that broke: repeat the first bad offset alone, so that the story is about one run."""
-        if case.scenario.lanes is None or case.scenario.together:
-            return execution, verdicts
-        bad = next((v for v in verdicts if v.outcome is Outcome.VIOLATED and v.evidence), None)
-        lane = next((e.lane for e in bad.evidence if e.lane), "") if bad is not None else ""
-        if bad is None or not lane:
+        """For a sweep that broke: the first bad lane is repeated alone, so that the story is about one run.
+
+        If it keeps the rule when it is alone, the agent does not bear many jobs side by side. That is not
+        what the rule is about, and the sweep is repeated lane by lane.
+        """
+        lane, bad = _first_bad(verdicts) if _is_sweep(case) else ("", None)
+        if bad is None:
             return execution, verdicts
         alone = self._execute(case, only=lane)
         again = judge(alone.ledger, self._invariants[bad.invariant])
-        if again.outcome is not Outcome.VIOLATED:
-            self._stage.drop(alone)
-            whole = execution.ledger.by_lane().get(lane, execution.ledger)
-            return replace(execution, ledger=whole, label=lane), verdicts
+        if again.outcome is Outcome.VIOLATED:
+            self._stage.drop(execution)
+            verdicts = [replace(v, evidence=again.evidence) if v is bad else v for v in verdicts]
+            return replace(alone, label=lane), verdicts
+        self._stage.drop(alone)
         self._stage.drop(execution)
-        verdicts = [replace(v, evidence=again.evidence) if v is bad else v for v in verdicts]
-        return replace(alone, label=lane), verdicts
+        execution = self._execute(case, one_by_one=True)
+        verdicts = self._judge(case, execution)
+        lane, bad = _first_bad(verdicts)
+        if bad is None:
+            return execution, verdicts
+        return replace(execution, ledger=execution.ledger.by_lane()[lane], label=lane), verdicts
 
     def _invalid(self, case: Case, reason: str) -> list[Verdict]:
         return [Verdict(rule.id, Outcome.INVALID, rule.level, reason) for rule in self._rules(case)]
@@ -264,6 +276,19 @@ class Battery:
             dialect=case.dialect,
             mode=case.mode,
         )
+
+
+def _is_sweep(case: Case) -> bool:
+    return case.scenario.lanes is not None and not case.scenario.together
+
+
+def _first_bad(verdicts: Iterable[Verdict]) -> tuple[str, Verdict | None]:
+    """The first violation of a sweep that can be pinned on a lane, and that lane."""
+    for verdict in verdicts:
+        lane = next((event.lane for event in verdict.evidence if event.lane), "")
+        if verdict.outcome is Outcome.VIOLATED and lane:
+            return lane, verdict
+    return "", None
 
 
 def _control_verdict(control: Control) -> Verdict:

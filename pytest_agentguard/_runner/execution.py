@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_agentguard._runner.battery import Host
 
 _TIMES = ("idle_timeout", "request_timeout", "deadline")
+_AT_ONCE = 64  # jobs of one process that go on side by side
 _KEPT = ("journal.jsonl", "stdout.txt", "stderr.txt", "wire")
 ALONE = ""  # the lane of a run that has no lanes
 
@@ -44,6 +45,22 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """How a case is carried out.
+
+    ``only`` names the one lane of a sweep that is repeated alone; ``patience`` multiplies every limit in
+    seconds, and the holds accordingly; ``one_by_one`` lets the lanes of one process not overlap.
+    """
+
+    only: str = ""
+    patience: int = 1
+    one_by_one: bool = False
+
+
+DEFAULT_WAY = Way()
+
+
+@dataclass(frozen=True, slots=True)
 class Act:
     """One run of a case: in which mode, with which lanes, under which names."""
 
@@ -52,7 +69,7 @@ class Act:
     lanes: Sequence[Lane]
     final: str
     seed: str
-    patience: int = 1
+    way: Way
 
     def order(self, folder: Path, endpoint: Endpoint) -> RunOrder:
         """What the agent's host is asked to do."""
@@ -63,6 +80,7 @@ class Act:
             journal=folder / "journal.jsonl",
             seconds=scenario.seconds,
             watch=scenario.watch,
+            at_once=1 if self.way.one_by_one else _AT_ONCE,
             memory=scenario.memory,
             agent=self.case.agent,
             scenario=scenario.id,
@@ -87,7 +105,7 @@ class Act:
         """How long a response is held at most where limits were stretched; None leaves it to the script."""
         stretched = self.case.scenario.limits.declared()
         times = [float(stretched.get(name, 0.0)) for name in _TIMES]
-        if self.patience == 1:
+        if self.way.patience == 1:
             return None
         return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * max(times))
 
@@ -126,25 +144,22 @@ class Stage:
     active: threading.Semaphore  # a run holds it until its jobs have ended; being watched costs nothing
     numbers: count[int] = field(default_factory=lambda: count(1))
 
-    def execute(self, case: Case, host: Host, only: str = "", patience: int = 1) -> Execution:
-        """Run the case; ``only`` names the one lane of a sweep that is repeated alone.
-
-        ``patience`` multiplies every limit in seconds, and the holds accordingly.
-        """
-        scenario = case.scenario if patience == 1 else _patient(case.scenario, patience)
+    def execute(self, case: Case, host: Host, way: Way = DEFAULT_WAY) -> Execution:
+        """Run the case in this way and give what it left."""
+        scenario = case.scenario if way.patience == 1 else _patient(case.scenario, way.patience)
         case = Case(case.agent, scenario, case.dialect, case.mode)
         seed = f"{self.options.seed}/{case.agent}/{case.name}"
         final = f"final-{CountedIds(seed).nonce()}"
         if not scenario.variants:
-            lanes = self._lanes(scenario, self._setup(case, case.mode, final, seed), only)
-            return self._perform(Act(case, case.mode, lanes, final, seed, patience), host)
+            lanes = self._lanes(scenario, self._setup(case, case.mode, final, seed), way.only)
+            return self._perform(Act(case, case.mode, lanes, final, seed, way), host)
         parts = []
         for variant in scenario.variants:
             mode = variant.mode or ("stream" if case.mode == "both" else case.mode)
             assert scenario.vary is not None
             setup = self._setup(case, mode, final, seed)
             lane = Lane(variant.label, scenario.vary(setup, variant))
-            parts.append(self._perform(Act(case, mode, (lane,), final, seed, patience), host))
+            parts.append(self._perform(Act(case, mode, (lane,), final, seed, way), host))
         return _merged(parts)
 
     def _setup(self, case: Case, mode: str, final: str, seed: str) -> Setup:

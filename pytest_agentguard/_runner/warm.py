@@ -10,7 +10,6 @@ import dataclasses
 import fcntl
 import gc
 import importlib
-import importlib
 import json
 import os
 import selectors

@@ -58,6 +58,16 @@ _AGAINST_SCHEMA: tuple[tuple[str, ToolSpec, str, str], ...] = (
     ("enumeration", _SET_MODE, '{"note": "{nonce}", "mode": "turbo"}', "a value is not in its enumeration"),
     ("deep-nesting", RECORD, '{"x": "{nonce}", "y": ' + _DEEP + "}", "a string is 5,000 nested lists"),
 )
+# Whole bodies go through another reader, and their arguments through the same parser: some are enough there.
+_IN_BLOCKS = (
+    "trailing-garbage",
+    "half-pair",
+    "one-brace",
+    "bare-string",
+    "nan",
+    "missing-required",
+    "wrong-type",
+)
 
 
 def _broken() -> Iterator[Scenario]:
@@ -71,6 +81,7 @@ def _broken() -> Iterator[Scenario]:
                     Reply().call(tool.name, raw=raw, problem="broken").named(f"arguments: {words}")
                 ),
                 tools=_offered(tool),
+                modes=("stream", "block") if id in _IN_BLOCKS else ("stream",),
                 without=without,
                 requirements=("A25",),
                 hint="What is not a JSON object has no arguments in it; whatever runs was made up.",
@@ -87,6 +98,7 @@ def _invalid() -> Iterator[Scenario]:
                 Reply().call(tool.name, raw=raw, problem="invalid").named(f"arguments: {words}")
             ),
             tools=_offered(tool),
+            modes=("stream", "block") if id in _IN_BLOCKS else ("stream",),
             requirements=("A41",),
             hint="The tool said what it takes, and this is something else.",
         )

@@ -71,9 +71,14 @@ def _strict_lanes(setup: Setup) -> Iterator[Lane]:
 
 
 def _split_lanes(setup: Setup) -> Iterator[Lane]:
+    """Each lane splits at two bytes, half a body apart: at each of them a reader has forgotten the other."""
     reply = _mixed_call()
-    for n in _offsets(setup, 1, len(setup.measure(reply).body)):
-        yield Lane(f"split-{n:04}", [reply.split(at=(n,)).named(f"split at {n}"), answer(setup)])
+    size = len(setup.measure(reply).body)
+    half = size // 2
+    for n in _offsets(setup, 1, size - half):
+        label = f"split-{n:04}-{n + half:04}"
+        split = reply.split(at=(n, n + half)).named(f"split at {n} and {n + half}")
+        yield Lane(label, [split, answer(setup)])
 
 
 def _shapes(setup: Setup) -> Iterator[tuple[str, Reply]]:
@@ -140,7 +145,7 @@ SCENARIOS = (
     ),
     Scenario(
         id="split-at-every-byte",
-        summary="A complete reply comes in two chunks, split at each byte in turn.",
+        summary="A complete reply comes in chunks, split at each byte in turn.",
         invariants=_SAME,
         lanes=lambda setup: list(_split_lanes(setup)),
         heavy=True,
