@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from pytest_agentguard import catalogue
-from pytest_agentguard._core.report import Check
+from pytest_agentguard._core.report import AgentInfo, Check, document
 from pytest_agentguard._runner.battery import Battery
 from pytest_agentguard._runner.cases import Case, Options, cases_of
 from pytest_agentguard._runner.host import AgentHost
 from pytest_agentguard.reference.mutants import mutants
+from pytest_agentguard.reports import json_report
 from pytest_agentguard.reports.catalogue_pages import mutants_page
 
 HERE = Path(__file__).parent
@@ -36,12 +38,11 @@ _IMPORT_SECONDS = 300.0  # all agents are imported at once
 _AHEAD = 2  # threads that wait for results, for each run that may go on
 
 COMMON = """
-    control text-only parallel-calls tool-error-told three-rounds awkward-arguments no-parameters
-    finish-stop-with-calls one-keep-alive broken-half-object broken-one-brace broken-beside-whole
-    invalid-missing-required nothing html-page json-error error-kinds interleaved-calls calls-without-ids
-    near-name-tool cut-inside-value cut-before-finish cut-in-text length-inside-value refusal-after-call
-    refusal-in-text error-in-text error-after-call-then-done marker-kept-open two-chats-one-cut
-    any-shape-on-the-wire
+    control parallel-calls tool-error-told three-rounds finish-stop-with-calls broken-half-object broken-
+    one-brace broken-beside-whole invalid-missing-required nothing html-page json-error error-kinds
+    interleaved-calls calls-without-ids near-name-tool cut-inside-value cut-before-finish cut-in-text
+    length-inside-value refusal-after-call refusal-in-text error-in-text error-after-call-then-done marker-
+    kept-open two-chats-one-cut any-shape-on-the-wire
 """.split()  # noqa: SIM905 - a list literal of thirty names is no clearer
 """What every mutant meets, in openai-chat, stream: it breaks its own rules there and no other."""
 
@@ -52,7 +53,6 @@ SWEEPS: Mapping[str, tuple[str, ...]] = {
         "end-after-every-event[openai-chat-stream]",
         "end-after-every-event[anthropic-stream]",
         "split-at-every-byte[openai-chat-stream]",
-        "split-at-every-byte[anthropic-block]",
     ),
     "reference-trio": (
         "cut-after-every-byte[openai-chat-stream]",
@@ -97,7 +97,7 @@ class Evidence:
     """Every check of every agent, as in the JSON report, and what was not covered."""
 
     checks: tuple[Check, ...]
-    uncovered: tuple[str, ...] = ()
+    uncovered: Mapping[str, Sequence[str]] = field(default_factory=dict)  # cases, by agent
 
     def of(self, agent: str) -> list[Check]:
         """The checks of one agent: a mutant by its name, any other by its spec."""
@@ -109,15 +109,20 @@ class Evidence:
         return {check.invariant for check in self.of(agent) if check.outcome == "violated"}
 
     def to_json(self) -> str:
-        """As text, for other processes."""
-        checks = [check.to_json() for check in self.checks]
-        return json.dumps({"checks": checks, "uncovered": self.uncovered})
+        """The JSON report."""
+        agents = [
+            AgentInfo(name=spec, not_covered=tuple(names)) for spec, names in sorted(self.uncovered.items())
+        ]
+        return json_report.dumps(document(version("pytest-agentguard"), agents, self.checks))
 
     @classmethod
     def from_json(cls, text: str) -> Evidence:
         """The reverse of ``to_json``."""
         data = json.loads(text)
-        return cls(tuple(Check.from_json(check) for check in data["checks"]), tuple(data["uncovered"]))
+        return cls(
+            checks=tuple(Check.from_json(check) for check in data["checks"]),
+            uncovered={agent["name"]: agent["not_covered"] for agent in data["agents"]},
+        )
 
 
 def spec_of(agent: str) -> str:
@@ -191,10 +196,11 @@ def run(wanted: Iterable[Case] | None = None, *, jobs: int = 32) -> Evidence:
         stack.callback(battery.close)
         waiting = stack.enter_context(ThreadPoolExecutor(_AHEAD * jobs))
         results = list(waiting.map(battery.result, chosen))
-    return Evidence(
-        checks=tuple(check for result in results for check in result.checks),
-        uncovered=tuple(f"{r.case.agent} {r.case.name}: {r.uncovered}" for r in results if r.uncovered),
-    )
+    uncovered: dict[str, list[str]] = {}
+    for result in results:
+        if result.uncovered:
+            uncovered.setdefault(result.case.agent, []).append(f"{result.case.name}: {result.uncovered}")
+    return Evidence(tuple(check for result in results for check in result.checks), uncovered)
 
 
 def page(evidence: Evidence) -> str:
@@ -221,7 +227,10 @@ def main(arguments: list[str]) -> int:
     """Run the table, for the mutants that are named or for all; ``--write`` writes the page."""
     named = [spec_of(argument) for argument in arguments if not argument.startswith("-")]
     evidence = run([case for case in cases() if not named or case.agent in named])
-    wrong = [*surprises(evidence), *evidence.uncovered]
+    wrong = [
+        *surprises(evidence),
+        *(f"{agent} {case}" for agent in evidence.uncovered for case in evidence.uncovered[agent]),
+    ]
     print(*wrong, sep="\n")
     if "--write" in arguments and not wrong and not named:
         PAGE.write_text(page(evidence), encoding="utf-8")

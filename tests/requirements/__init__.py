@@ -1,0 +1,1 @@
+"""Proof that every row of the requirements works, or says what it waits for."""
