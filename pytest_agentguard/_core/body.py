@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,11 @@ class _Placed:
     begin: int
     data: bytes
     insert: Insert
+
+    @property
+    def ahead(self) -> int:
+        """How many inserted bytes there are up to its end."""
+        return self.begin - self.base + len(self.data)
 
 
 class Body:
@@ -134,8 +140,9 @@ class Body:
 
     def _shifted(self, position: int, after: bool) -> int:
         """``position`` of the encoded turn in the final bytes, ``after`` what is inserted there or before."""
-        ahead = (p for p in self._inserts if p.base < position or (after and p.base == position))
-        return position + sum(len(p.data) for p in ahead)
+        find = bisect_right if after else bisect_left
+        ahead = find(self._inserts, position, key=lambda placed: placed.base)
+        return position + (self._inserts[ahead - 1].ahead if ahead else 0)
 
     def _base(self, where: Where) -> int:
         """A position in the encoded turn."""

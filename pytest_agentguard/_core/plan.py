@@ -7,7 +7,7 @@ and reports how many body bytes left, and ``Plan.delivered`` says what that amou
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -119,8 +119,7 @@ class Plan:
     notes: tuple[tuple[int, Note], ...] = ()
     complete_at: int | None = None
     fault_at: int | None = None
-    texts: tuple[tuple[int, str], ...] = field(default=())  # (position, text that has left by then)
-    arguments: tuple[tuple[int, str, str], ...] = ()  # (position, call, arguments that have left by then)
+    spoken: tuple[tuple[int, str, str], ...] = ()  # (position, call or none, fragment that has left by then)
 
     @property
     def last(self) -> int:
@@ -150,17 +149,16 @@ class Plan:
         """
         sent = min(sent, self.last)
         passed = [mark for mark in self.marks if mark.at <= sent]
-        text = ""
-        for position, so_far in self.texts:
+        said: dict[str, list[str]] = {}
+        for position, call, fragment in self.spoken:
             if position <= sent:
-                text = so_far
+                said.setdefault(call, []).append(fragment)
         begun = tuple(m.key for m in self.marks if m.what == "begun" and m.at < sent)
-        raw = {key: so_far for position, key, so_far in self.arguments if position <= sent}
         return Delivered(
             complete=self.complete_at is not None and sent >= self.complete_at,
             begun=begun,
-            arguments=tuple(raw.get(key, "") for key in begun),
+            arguments=tuple("".join(said.get(key, ())) for key in begun),
             whole=tuple(m.key for m in passed if m.what == "whole"),
-            text=text,
+            text="".join(said.get("", ())),
             fired=self.fault_at is None or sent >= self.fault_at,
         )

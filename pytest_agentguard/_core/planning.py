@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 from pytest_agentguard._core.body import Body
@@ -63,11 +64,8 @@ def _with_nonces(turn: Turn, ids: Ids) -> tuple[Turn, dict[str, str]]:
 
 
 def _refit(text: str, fragments: Sequence[str]) -> tuple[str, ...]:
-    fitted = []
-    for fragment in fragments:
-        fitted.append(text[: len(fragment)])
-        text = text[len(fragment) :]
-    return tuple(fitted)
+    stops = list(accumulate(map(len, fragments)))
+    return tuple(text[begin:stop] for begin, stop in pairwise((0, *stops)))
 
 
 def _with_id(part: Text | ToolCall, setting: Setting) -> Text | ToolCall:
@@ -142,8 +140,7 @@ def _turn(reply: Reply, turn: Turn, nonces: dict[str, str], setting: Setting) ->
         ),
         complete_at=complete_at,
         fault_at=body.fault_at(),
-        texts=_texts(turn, marks),
-        arguments=_arguments(turn, marks),
+        spoken=tuple(_spoken(turn, marks)),
     )
 
 
@@ -182,27 +179,12 @@ def _completed(
         yield complete_at - 1, _note(StreamCompleted, setting, fields)
 
 
-def _texts(turn: Turn, marks: Iterable[Mark]) -> tuple[tuple[int, str], ...]:
-    texts: list[tuple[int, str]] = []
-    so_far = ""
+def _spoken(turn: Turn, marks: Iterable[Mark]) -> Iterator[tuple[int, str, str]]:
+    """Every fragment with the position at which it has left and the call it belongs to; text has none."""
     for mark in marks:
         if mark.what == "piece" and mark.piece is not None:
-            part = turn.parts[mark.piece[0]]
-            if isinstance(part, Text):
-                so_far += part.fragments[mark.piece[1]]
-                texts.append((mark.at, so_far))
-    return tuple(texts)
-
-
-def _arguments(turn: Turn, marks: Iterable[Mark]) -> tuple[tuple[int, str, str], ...]:
-    so_far: dict[str, str] = {}
-    left: list[tuple[int, str, str]] = []
-    for mark in marks:
-        part = turn.parts[mark.piece[0]] if mark.what == "piece" and mark.piece is not None else None
-        if isinstance(part, ToolCall) and mark.piece is not None:
-            so_far[part.key] = so_far.get(part.key, "") + part.fragments[mark.piece[1]]
-            left.append((mark.at, part.key, so_far[part.key]))
-    return tuple(left)
+            part, fragment = turn.parts[mark.piece[0]], mark.piece[1]
+            yield mark.at, part.key if isinstance(part, ToolCall) else "", part.fragments[fragment]
 
 
 def _chunks(split: Split, body: Body) -> tuple[int, ...]:

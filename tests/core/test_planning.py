@@ -515,3 +515,25 @@ def test_a_flood_in_a_stream_without_text_is_of_comments_ahead_of_the_finish(str
 def test_a_flood_of_keep_alives_moves_no_mark(case: Case) -> None:
     made = case.plan(CALL_ALONE.flood("keep-alive", 10))
     assert made.marks == case.plan(CALL_ALONE).marks
+
+
+def test_a_plan_holds_every_fragment_once(case: Case) -> None:
+    words = ["word "] * 2_000
+    made = case.plan(Reply().text("{nonce}", *words).call("f", raw=('{"x": "', *words, '"}')))
+    delivered = made.delivered(len(made.body))
+    assert sum(len(fragment) for *_, fragment in made.spoken) == len(delivered.text) + len(
+        delivered.arguments[0]
+    )
+    assert delivered.text[len("{nonce}") :] == "".join(words)
+    assert json.loads(delivered.arguments[0]) == {"x": "".join(words)}
+
+
+def test_many_inserts_shift_every_position_behind_them(streamed: Case) -> None:
+    reply = TALK
+    for n in range(1, 4):
+        reply = reply.keep_alive(after_event(n), count=n)
+    made, plain = streamed.plan(reply), streamed.plan(TALK)
+    inserted = len(made.body) - len(plain.body)
+    assert mark(made, "finish") == mark(plain, "finish") + inserted
+    assert made.complete_at == (plain.complete_at or 0) + inserted
+    assert made.delivered(made.last).text == plain.delivered(plain.last).text
