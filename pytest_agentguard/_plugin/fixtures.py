@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agentguard._core.contracts import Adapter, Job, Limits
-from pytest_agentguard._core.errors import UsageError
+from pytest_agentguard._core.errors import LimitReached, UsageError
 from pytest_agentguard._core.events import RunEnded, RunStarted, TranscriptRejected, Witness
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.verdict import Outcome, Verdict, judge, undelivered
@@ -156,8 +156,12 @@ class AgentGuard:
         ``rules`` says for each id whether the rule may stay unexercised.
         """
         self.judged = True
-        self.release()
-        self._settle()
+        try:
+            self.release()
+            self._settle()
+        except LimitReached as stuck:
+            self.findings = f"not judged: {stuck}"
+            return self.findings
         judged = [self._judged(id, allowed) for id, allowed in rules.items()]
         problems = [problem for problem, _ in judged if problem]
         if not any(verdict.outcome is Outcome.INVALID for _, verdict in judged):

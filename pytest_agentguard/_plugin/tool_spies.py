@@ -46,6 +46,8 @@ class ToolSpies:
         """
         behaviour = _behaviour(returns, raises, hold, swallow_cancel, size)
         if isinstance(tool, str):
+            if not tool:
+                raise UsageError("tool_spy() takes a tool's name, not ''")
             spec = _spec(tool, parameters, types)
             spec = replace(spec, description=description, behaviour=behaviour)
             return self._kept(tool, lambda: self._built(spec))

@@ -9,7 +9,7 @@ from types import TracebackType
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.contracts import ModelEndpoint
 from pytest_agentguard._core.dialect import Dialect
-from pytest_agentguard._core.errors import unknown_name
+from pytest_agentguard._core.errors import UsageError, unknown_name
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Recorder
 from pytest_agentguard._core.plan import Plan
@@ -60,6 +60,7 @@ class Endpoint:
             wire=wire,
         )
         self._listener = Listener(engine, self._desk)
+        self._is_closed = False
 
     def __enter__(self) -> Endpoint:
         return self
@@ -107,6 +108,8 @@ class Endpoint:
 
     def play(self, *replies: Reply, lane: str = "") -> Played:
         """Answer the next requests of ``lane`` with ``replies``, in order."""
+        if self._is_closed:
+            raise UsageError("play() of an endpoint that has been closed: it ends with its test")
         lane_prefix(lane)
         self._desk.lanes.add(lane)
         played = Played(self._release_played)
@@ -151,6 +154,7 @@ class Endpoint:
 
     def close(self) -> None:
         """Stop listening and end what is under way; in a forked child, or again, it does nothing."""
+        self._is_closed = True
         self._listener.close()
 
     def _dialect(self, id: str) -> Dialect:

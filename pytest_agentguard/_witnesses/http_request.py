@@ -60,7 +60,11 @@ class RequestReader:
             try:
                 event = self._http.next_event()
             except h11.RemoteProtocolError as error:
-                why = "a TLS handshake; URLs here start with http://" if self._first == _TLS else str(error)
+                why = (
+                    "a TLS handshake; URLs here start with http://"
+                    if self._first == _TLS
+                    else str(error)[: limits.TEXT_SHOWN]
+                )
                 raise ProtocolError(why) from error
             match event:
                 case h11.Request():

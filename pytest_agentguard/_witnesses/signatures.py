@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import keyword
 import operator
 import types
@@ -59,7 +60,7 @@ def schema_of(signature: inspect.Signature, hints: Mapping[str, Any]) -> dict[st
         schema = _schema(hints.get(parameter.name, Any))
         if parameter.default is _MISSING:
             required.append(parameter.name)
-        elif parameter.default is not None:
+        elif parameter.default is not None and _fits(parameter.default):
             schema["default"] = parameter.default
         properties[parameter.name] = schema
     made: dict[str, Any] = {"type": "object", "properties": properties}
@@ -87,6 +88,10 @@ def tool_spec(name: str, /, **types: Any) -> ToolSpec:
             properties[parameter] = _schema(given)
             required.append(parameter)
         else:
+            if not _fits(given):
+                raise UsageError(
+                    f"tool {name!r}: parameter {parameter!r} has a default that JSON lacks: {given!r}"
+                )
             properties[parameter] = {**_schema(type(given)), "default": given}
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return ToolSpec(name=name, parameters=schema)
@@ -129,6 +134,15 @@ def _schema(kind: Any) -> dict[str, Any]:
     if origin is list and members:
         return {"type": "array", "items": _schema(members[0])}
     return {"type": _NAMES[origin]} if origin in _NAMES else {}
+
+
+def _fits(value: Any) -> bool:
+    """Whether JSON can hold it."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _is_type(given: Any) -> bool:

@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from pytest_agentguard._core.contracts import Behaviour, ToolSpec
+from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._core.events import (
     Event,
     ToolCancelled,
@@ -64,7 +65,10 @@ def spy_function(
     A spy of an async function is one itself: calling it gives an awaitable.
     """
     hints = hints_of(function)
-    signature = inspect.signature(function)
+    try:
+        signature = inspect.signature(function)
+    except ValueError as problem:  # of some built-in types
+        raise UsageError(f"tool_spy() takes a function with a signature: {problem}") from None
     signature = signature.replace(
         parameters=[
             p.replace(annotation=hints.get(p.name, p.annotation)) for p in signature.parameters.values()
@@ -129,6 +133,12 @@ class SpiedTool:
     def __reduce__(self) -> tuple[Any, ...]:
         state = (self.spec, self._recorder, self.__signature__, self.__doc__, self._lane, self._is_async)
         return _rebuilt, (*state, self._key)
+
+    def __copy__(self) -> SpiedTool:
+        return self  # as with a function
+
+    def __deepcopy__(self, memo: Any) -> SpiedTool:
+        return self
 
     @property
     def calls(self) -> list[RecordedCall]:
@@ -233,35 +243,39 @@ class SpiedTool:
 
 
 def as_json(value: Any) -> Any:
-    """A copy of ``value`` as JSON can hold it; what it cannot hold is given by its ``repr``."""
+    """A copy of ``value`` as JSON can hold it; what it cannot hold is given by its ``repr``.
+
+    A call must not go unrecorded because of its arguments, so nothing of a subclass is called.
+    """
     return _as_json(value, _DEPTH)
 
 
 def _as_json(value: Any, depth: int) -> Any:
-    match value:
-        case None | bool():
-            return value
-        case str():
-            return str.__str__(value)
-        case int():
-            return int(value)
-        case float():
-            return float(value)
-        case dict() if depth:
-            return {_name(name): _as_json(member, depth - 1) for name, member in value.items()}
-        case list() | tuple() if depth:
-            return [_as_json(member, depth - 1) for member in value]
+    kind = type(value)  # isinstance() would ask the value itself, and a proxy may raise
+    if value is None or kind is bool:
+        return value
+    if issubclass(kind, str):
+        return str.__str__(value)
+    if issubclass(kind, int):
+        return int.__int__(value)
+    if issubclass(kind, float):
+        return float.__float__(value)
+    if depth and issubclass(kind, dict):
+        return {_name(name): _as_json(member, depth - 1) for name, member in dict.items(value)}
+    if depth and issubclass(kind, list | tuple):
+        members = list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value)
+        return [_as_json(member, depth - 1) for member in members]
     return _repr(value)
 
 
 def _name(name: Any) -> str:
-    return str.__str__(name) if isinstance(name, str) else _repr(name)
+    return str.__str__(name) if issubclass(type(name), str) else _repr(name)
 
 
 def _repr(value: Any) -> str:
     try:
         return repr(value)
-    except Exception:  # somebody else's code
+    except (Exception, SystemExit):  # somebody else's code
         return f"<{type(value).__qualname__} without a repr>"
 
 

@@ -253,6 +253,34 @@ def thread():
     suite(head + rest).assert_outcomes(passed=1)
 
 
+def test_predicate_that_never_returns_fails_its_test_alone(suite: Suite) -> None:
+    ran = suite(
+        """
+        import socket
+        import threading
+
+        import pytest
+
+        from pytest_agentguard import Reply
+        from pytest_agentguard._witnesses.engine import Engine
+
+        @pytest.fixture
+        def stuck(monkeypatch):
+            free = threading.Event()
+            monkeypatch.setitem(Engine.run.__kwdefaults__, "limit", 0.2)
+            yield free
+            free.set()
+
+        def test_it(sse_endpoint, stuck):
+            sse_endpoint.play(Reply().text("x").on(matches=lambda request: stuck.wait(5)))
+            with socket.create_connection(("127.0.0.1", sse_endpoint.port)) as client:
+                client.sendall(b"POST /v1/messages HTTP/1.1\\r\\nHost: x\\r\\n")
+                client.sendall(b"Content-Length: 2\\r\\n\\r\\n{}")
+        """,
+    )
+    ran.stdout.fnmatch_lines(["*not judged: the engine did not answer within limit=0.2 s*"])
+
+
 def test_engine_serves_all_tests_and_ends_with_the_session(suite: Suite) -> None:
     result = suite(
         """
@@ -389,6 +417,9 @@ MISUSES: dict[str, Callable[[Any], Any]] = {
     "takes parameters= or a type for each parameter": lambda spy: spy("a", parameters={}, x=str),
     "goes with no other behaviour": lambda spy: spy("a", raises="no", hold=True),
     "takes the message of the error": lambda spy: spy("a", raises=ValueError("no")),
+    "takes a tool's name, not ''": lambda spy: spy(""),
+    "takes a function with a signature: no signature found": lambda spy: spy(dict),
+    "parameter 'x' has a default that JSON lacks: <object": lambda spy: spy("a", x=object()),
     "has made a tool named 'a' in this test already": lambda spy: (spy("a"), spy("a")),
 }
 

@@ -228,6 +228,21 @@ def test_predicate_that_raises_is_told_and_the_engine_goes_on() -> None:
         assert ask(endpoint, "/nothing").status == 404
 
 
+def test_predicate_that_fails_the_test_is_answered_too() -> None:
+    with serving() as (endpoint, _):
+        endpoint.play(OK.on(matches=lambda request: pytest.fail("not this one")))
+        answer = ask(endpoint)
+        assert (answer.status, answer.headers["x-should-retry"]) == (500, "false")
+        assert endpoint.problems() == ["endpoint failed: Failed: not this one"]
+
+
+def test_closed_endpoint_takes_no_replies() -> None:
+    with serving() as (endpoint, _):
+        pass
+    with pytest.raises(UsageError, match="play\\(\\) of an endpoint that has been closed"):
+        endpoint.play(OK)
+
+
 def test_reply_that_cannot_be_planned_is_told() -> None:
     with serving() as (endpoint, ledger):
         endpoint.play(OK.cut(Where("piece", part=7)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import json
 import multiprocessing
@@ -461,3 +462,62 @@ def test_a_pickled_spy_keeps_its_looks_and_its_behaviour(tmp_path: Path) -> None
     assert inspect.signature(copy) == inspect.signature(shared)
     assert copy.__doc__ == shared.__doc__
     assert copy(x="1") == "ok"
+
+
+class Hostile:
+    """Whatever is asked of it, it raises."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __repr__(self) -> str:
+        raise SystemExit("no repr")
+
+
+class HostileInt(int):
+    def __int__(self) -> int:
+        raise RuntimeError("no int")
+
+
+class HostileDict(dict[str, Any]):
+    def items(self) -> Any:
+        raise RuntimeError("no items")
+
+
+class HostileList(list[Any]):
+    def __iter__(self) -> Any:
+        raise RuntimeError("no members")
+
+
+@pytest.mark.parametrize(
+    ("value", "recorded"),
+    [
+        (Hostile(), "<Hostile without a repr>"),
+        (HostileInt(3), 3),
+        (HostileDict(a=1), {"a": 1}),
+        (HostileList([1]), [1]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_argument_keeps_a_call_from_being_recorded(ledger: Ledger, value: Any, recorded: Any) -> None:
+    spy = build_tool(RECORD, ledger)
+    spy.run(x=value)
+    assert [start.arguments for start in ledger.of(ToolStarted)] == [{"x": recorded}]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_spy_is_the_spy(ledger: Ledger, copied: Callable[[Any], Any]) -> None:
+    spy = build_tool(RECORD, ledger)
+    copied({"tools": [spy]})["tools"][0].run(x="1")
+    assert copied(spy) is spy
+    assert [call.arguments for call in spy.calls] == [{"x": "1"}]
+
+
+def test_a_default_that_json_lacks_stays_out_of_the_schema(ledger: Ledger) -> None:
+    def tool(path: object = object(), ratio: float = float("nan"), times: int = 2) -> None: ...
+
+    assert spy_function(tool, ledger).parameters["properties"] == {
+        "path": {},
+        "ratio": {"type": "number"},
+        "times": {"type": "integer", "default": 2},
+    }
