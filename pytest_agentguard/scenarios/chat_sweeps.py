@@ -75,7 +75,7 @@ def _split_lanes(setup: Setup) -> Iterator[Lane]:
     reply = _mixed_call()
     size = len(setup.measure(reply).body)
     half = size // 2
-    for n in _offsets(setup, 1, size - half):
+    for n in _offsets(setup, 0, size - half):
         label = f"split-{n:04}-{n + half:04}"
         split = reply.split(at=(n, n + half)).named(f"split at {n} and {n + half}")
         yield Lane(label, [split, answer(setup)])
