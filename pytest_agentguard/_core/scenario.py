@@ -79,6 +79,9 @@ class Scenario:
     control: bool = False
     memory: bool = False
     heavy: bool = False  # takes all of a machine, so that it goes apart from the others: a sweep, a flood
+    paced: bool = (
+        False  # healthy content at a pace: a violation counts if it comes again at a third of the pace
+    )
     watch: float = _limits.WATCH_SECONDS
     seconds: float = _limits.RUN_SECONDS
     requirements: tuple[str, ...] = ()

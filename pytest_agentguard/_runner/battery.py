@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,19 +14,19 @@ from typing import Protocol
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.errors import AgentguardError
-from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.report import Check, check_of
 from pytest_agentguard._core.scenario import Scenario
-from pytest_agentguard._core.verdict import Invariant, Level, Outcome, Verdict, judge, unsound
+from pytest_agentguard._core.verdict import Invariant, Outcome, Verdict, judge, unsound
 from pytest_agentguard._runner.cases import Case, CaseResult, Options
 from pytest_agentguard._runner.control import Control, read_control
 from pytest_agentguard._runner.execution import Execution, Stage, Way
+from pytest_agentguard._runner.judging import control_verdict, first_bad, invalid, is_sweep, judge_case
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
 from pytest_agentguard._runner.turnstile import Turnstile
 from pytest_agentguard._witnesses.engine import Engine
 
 _WATCHED = 3  # cases under way for each run that is active: most of them are only being watched
-_PATIENCE = (1, 3, 9)  # factors on the limits of a scenario, tried in turn while its run is invalid
+_PATIENCE = (1, 3, 9)  # factors on all times of a scenario, tried in turn while its run is invalid
 
 
 class Handle(Protocol):
@@ -136,9 +136,10 @@ class Battery:
         if control.uncovered:
             return CaseResult(case=case, uncovered=control.uncovered)
         if control.problem:
-            verdicts = [_control_verdict(control), *self._invalid(case, f"control failed: {control.problem}")]
+            reason = f"control failed: {control.problem}"
+            verdicts = [control_verdict(control), *invalid(self._rules(case), reason)]
         elif case.scenario.control:
-            verdicts = [_control_verdict(control), *self._judge(case, execution)]
+            verdicts = [control_verdict(control), *self._judge(case, execution)]
         else:
             with self._turnstile.pass_through(case.scenario.heavy):
                 begun = time.monotonic()
@@ -158,16 +159,17 @@ class Battery:
         self._stage.keep(case, result, execution)
         return result
 
-    def _execute(self, case: Case, only: str = "", one_by_one: bool = False) -> Execution:
+    def _execute(self, case: Case, only: str = "", one_by_one: bool = False, first: int = 1) -> Execution:
         """Run the case; where a limit of ours ended it before the fault could show, again with more time.
 
         On a machine under load an agent may reach its deadline before its first request has arrived. Such a
-        run is invalid and proves nothing either way, so that repeating it cannot hide anything.
+        run is invalid and proves nothing either way, so that repeating it cannot hide anything. ``first`` is
+        the patience to begin with.
         """
         with self._slots[case.agent]:
-            way = Way(only, _PATIENCE[0], one_by_one or self._is_single(case.agent))
+            way = Way(only, first, one_by_one or self._is_single(case.agent))
             execution = self._carry_out(case, way)
-            for patience in _PATIENCE[1:]:
+            for patience in (p for p in _PATIENCE if p > first):
                 if not case.scenario.limits.declared() or not (
                     execution.problem or unsound(execution.ledger)
                 ):
@@ -223,29 +225,27 @@ class Battery:
 
     # -- judging ----------------------------------------------------------------------------------
 
-    def _rules(self, case: Case) -> Iterable[Invariant]:
-        return [self._invariants[id] for id in case.scenario.invariants]
-
     def _judge(self, case: Case, execution: Execution) -> list[Verdict]:
-        if execution.problem:
-            return self._invalid(case, execution.problem)
-        if not _is_sweep(case):
-            return [judge(execution.ledger, rule) for rule in self._rules(case)]
-        lanes = execution.ledger.by_lane()
-        return [
-            judge(execution.ledger, rule) if rule.across_lanes else _judge_sweep(rule, lanes)
-            for rule in self._rules(case)
-        ]
+        return judge_case(case.scenario, self._rules(case), execution.ledger, execution.problem)
+
+    def _rules(self, case: Case) -> list[Invariant]:
+        return [self._invariants[id] for id in case.scenario.invariants]
 
     def _confirmed(
         self, case: Case, execution: Execution, verdicts: list[Verdict]
     ) -> tuple[Execution, list[Verdict]]:
-        """For a sweep that broke: the first bad lane is repeated alone, so that the story is about one run.
+        """What stands of a violation once it has been repeated.
 
-        If it keeps the rule when it is alone, the agent does not bear many jobs side by side. That is not
-        what the rule is about, and the sweep is repeated lane by lane.
+        A healthy pace that killed an agent is tried again slowly, since a busy machine looks the same. For
+        a sweep that broke, the first bad lane is repeated alone, so that the story is about one run. If it
+        keeps the rule when it is alone, the agent does not bear many jobs side by side; that is not what the
+        rule is about, and the sweep is repeated lane by lane.
         """
-        lane, bad = _first_bad(verdicts) if _is_sweep(case) else ("", None)
+        if case.scenario.paced and any(v.outcome is Outcome.VIOLATED for v in verdicts):
+            self._stage.drop(execution)
+            execution = self._execute(case, first=_PATIENCE[1])
+            return execution, self._judge(case, execution)
+        lane, bad = first_bad(verdicts) if is_sweep(case.scenario) else ("", None)
         if bad is None:
             return execution, verdicts
         alone = self._execute(case, only=lane)
@@ -258,13 +258,10 @@ class Battery:
         self._stage.drop(execution)
         execution = self._execute(case, one_by_one=True)
         verdicts = self._judge(case, execution)
-        lane, bad = _first_bad(verdicts)
+        lane, bad = first_bad(verdicts)
         if bad is None:
             return execution, verdicts
         return replace(execution, ledger=execution.ledger.by_lane()[lane], label=lane), verdicts
-
-    def _invalid(self, case: Case, reason: str) -> list[Verdict]:
-        return [Verdict(rule.id, Outcome.INVALID, rule.level, reason) for rule in self._rules(case)]
 
     def _check(self, case: Case, verdict: Verdict, seconds: float) -> Check:
         return check_of(
@@ -276,36 +273,3 @@ class Battery:
             dialect=case.dialect,
             mode=case.mode,
         )
-
-
-def _is_sweep(case: Case) -> bool:
-    return case.scenario.lanes is not None and not case.scenario.together
-
-
-def _first_bad(verdicts: Iterable[Verdict]) -> tuple[str, Verdict | None]:
-    """The first violation of a sweep that can be pinned on a lane, and that lane."""
-    for verdict in verdicts:
-        lane = next((event.lane for event in verdict.evidence if event.lane), "")
-        if verdict.outcome is Outcome.VIOLATED and lane:
-            return lane, verdict
-    return "", None
-
-
-def _control_verdict(control: Control) -> Verdict:
-    outcome = Outcome.INVALID if control.problem else Outcome.HELD
-    return Verdict("control", outcome, Level.MUST, control.problem, control.evidence, 1)
-
-
-def _judge_sweep(rule: Invariant, lanes: Mapping[str, Ledger]) -> Verdict:
-    """The worst verdict over the lanes; of several bad ones the first, with how many there are."""
-    verdicts = [judge(ledger, rule) for ledger in lanes.values()]
-    for outcome in (Outcome.INVALID, Outcome.VIOLATED):
-        bad = [(lane, v) for lane, v in zip(lanes, verdicts, strict=True) if v.outcome is outcome]
-        if bad:
-            lane, first = bad[0]
-            summary = f"first at {lane}, {len(bad)} of {len(lanes)}: {first.summary}"
-            return replace(first, summary=summary)
-    held = [v for v in verdicts if v.outcome is Outcome.HELD]
-    return (
-        replace(held[0], occasions=len(held)) if held else Verdict(rule.id, Outcome.NOT_EXERCISED, rule.level)
-    )

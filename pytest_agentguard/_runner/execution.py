@@ -15,7 +15,7 @@ from pytest_agentguard._core import limits
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Ledger
-from pytest_agentguard._core.plan import Plan
+from pytest_agentguard._core.plan import Pause, Plan
 from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard._core.reply import Reply
 from pytest_agentguard._core.scenario import Lane, Scenario, Setup
@@ -247,9 +247,24 @@ def _copy(folder: Path, target: Path) -> None:
 
 
 def _patient(scenario: Scenario, factor: int) -> Scenario:
-    """The scenario with ``factor`` times as much time for everything that the agent must keep to."""
+    """The scenario with ``factor`` times as much time for all that the agent must keep to, and its pauses."""
     scaled = {name: value * factor for name, value in scenario.limits.declared().items() if name in _TIMES}
-    return replace(scenario, limits=replace(scenario.limits, **scaled), seconds=scenario.seconds * factor)
+    script = scenario.script
+    return replace(
+        scenario,
+        limits=replace(scenario.limits, **scaled),
+        seconds=scenario.seconds * factor,
+        script=script and (lambda setup: [_slowed(reply, factor) for reply in script(setup)]),
+    )
+
+
+def _slowed(reply: Reply, factor: int) -> Reply:
+    """The reply with pauses that are ``factor`` times as long."""
+    moves = tuple(
+        (where, replace(move, seconds=move.seconds * factor) if isinstance(move, Pause) else move)
+        for where, move in reply.moves
+    )
+    return replace(reply, moves=moves)
 
 
 def _merged(parts: Sequence[Execution]) -> Execution:

@@ -84,6 +84,7 @@ SCENARIOS = (
         invariants=("healthy-slow-stream-survives",),
         script=_slowly,
         limits=Limits(idle_timeout=1.5),
+        paced=True,
         hint="The timeout is for silence, and there was none.",
     ),
     Scenario(
