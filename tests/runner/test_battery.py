@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from plugin.battery_agents import broken, careful, careless, quick
 
-from pytest_agentguard import Adapter, Lane, Limits, Reply, Scenario, Setup, catalogue
+from pytest_agentguard import Adapter, Lane, Limits, Reply, Scenario, Setup, after_event, catalogue
 from pytest_agentguard._core.errors import LimitReached
 from pytest_agentguard._runner.battery import Battery
 from pytest_agentguard._runner.cases import Case, CaseResult, Options
@@ -166,6 +167,50 @@ def test_sweep_tells_the_first_lane_that_breaks_alone(tmp_path: Path) -> None:
     assert list(result.ledger.by_lane()) == ["byte-1"]
     with battery(tmp_path / "again", careful, broken_sweep) as made:
         assert outcomes(made.result(case(broken_sweep))) == {CUT[0]: "held"}
+
+
+def test_agent_that_bears_no_company_is_judged_lane_by_lane(tmp_path: Path) -> None:
+    """It breaks the rule while others run beside it, and keeps it alone: not what the rule is about."""
+    company = threading.Barrier(3)
+    inside: list[str] = []
+
+    def agent(job: Any) -> str:
+        if "/lane/" not in job.endpoint.root_url:
+            return careful(job)
+        inside.append(job.endpoint.root_url)
+        try:
+            company.wait(0.3)
+        except threading.BrokenBarrierError:
+            return careful(job)
+        return careless(job)
+
+    together = sweep("byte-1", "byte-2", "byte-3")
+    with battery(tmp_path, agent, together) as made:
+        assert outcomes(made.result(case(together))) == {CUT[0]: "held"}
+    assert len(inside) == 3 + 1 + 3  # side by side, the first alone, one by one
+
+
+def test_healthy_pace_that_kills_is_tried_again_slowly(tmp_path: Path) -> None:
+    survives = ("healthy-slow-stream-survives",)
+    given: list[float] = []
+
+    def slow(setup: Setup) -> list[Reply]:
+        return [Reply().text("It is ", setup.final).pause(0.2, after_event(1)).pause(0.2, after_event(2))]
+
+    def agent(job: Any) -> str:
+        if job.limits.idle_timeout is None:
+            return careful(job)
+        given.append(job.limits.idle_timeout)
+        if len(given) == 1:  # as on a machine that was busy with something else
+            asked = {"model": "m", "stream": True, "messages": [{"role": "user", "content": job.prompt}]}
+            with httpx.stream("POST", f"{job.endpoint.base_url}/chat/completions", json=asked):
+                raise TimeoutError("nothing came")
+        return careful(job)
+
+    paced = scenario("paced", slow, invariants=survives, limits=Limits(idle_timeout=0.35), paced=True)
+    with battery(tmp_path, agent, paced) as made:
+        assert outcomes(made.result(case(paced))) == {survives[0]: "held"}
+    assert given == [0.35, pytest.approx(1.05)]
 
 
 def test_reply_that_nobody_requests_makes_the_run_invalid(tmp_path: Path) -> None:
