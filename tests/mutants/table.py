@@ -38,12 +38,12 @@ _IMPORT_SECONDS = 300.0  # all agents are imported at once
 _AHEAD = 2  # threads that wait for results, for each run that may go on
 
 COMMON = """
-    control parallel-calls tool-error-told three-rounds finish-stop-with-calls broken-half-object broken-
-    one-brace broken-beside-whole invalid-missing-required nothing html-page json-error error-kinds
-    interleaved-calls calls-without-ids near-name-tool cut-inside-value cut-before-finish cut-in-text
-    length-inside-value refusal-after-call refusal-in-text error-in-text error-after-call-then-done marker-
-    kept-open two-chats-one-cut any-shape-on-the-wire
-""".split()  # noqa: SIM905 - a list literal of thirty names is no clearer
+    control parallel-calls tool-error-told three-rounds broken-half-object broken-one-brace
+    broken-beside-whole nothing html-page json-error error-kinds interleaved-calls calls-without-ids
+    near-name-tool cut-inside-value cut-before-finish cut-in-text length-inside-value refusal-after-call
+    refusal-in-text error-in-text error-after-call-then-done marker-kept-open two-chats-one-cut
+    any-shape-on-the-wire
+""".split()  # noqa: SIM905 - a list literal of so many names is no clearer
 """What every mutant meets, in openai-chat, stream: it breaks its own rules there and no other."""
 
 SWEEPS: Mapping[str, tuple[str, ...]] = {
@@ -139,6 +139,7 @@ def names_for(mutant: str) -> list[str]:
         f"{id}[openai-chat-stream]"
         for id, scenario in catalogue.scenarios().items()
         if set(rules) & set(scenario.invariants) and id not in _SWEPT
+        if scenario.covers("openai-chat", "stream") and not scenario.strict
     ]
     extra = [name for rule in rules for name in FOR_RULE.get(rule, ())]
     common = [f"{id}[openai-chat-stream]" for id in COMMON]
@@ -153,7 +154,7 @@ def cases() -> list[Case]:
     found = [case for agent in IDLE for case in _offered(agent)]
     for agent, wanted in names.items():
         offered = {case.name: case for case in _offered(agent)}
-        found += [offered[name] for name in (*SWEEPS.get(agent, ()), *wanted) if name in offered]
+        found += [offered[name] for name in (*SWEEPS.get(agent, ()), *wanted)]
     return sorted(found, key=_patience, reverse=True)
 
 
