@@ -93,18 +93,15 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     _load_plainly(early_config)
 
 
-@pytest.hookimpl(
-    tryfirst=True
-)  # before pytest-asyncio warns of what a folder without an ini file leaves unset
+@pytest.hookimpl(tryfirst=True)  # before pytest-asyncio warns of an option that nobody has set
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and the battery where it is asked for."""
     config.addinivalue_line("markers", _MARKER)
     _load_plainly(config)
+    _hush_asyncio(config)
     if config.getoption("agentguard") or config.getini("agentguard"):
         from pytest_agentguard._plugin.battery import BatteryPlugin
 
-        if config.inipath is None:
-            _hush_asyncio()
         config.pluginmanager.register(BatteryPlugin(config), "agentguard-battery")
         return
     for suffix, *_ in _OPTIONS:
@@ -114,8 +111,14 @@ def pytest_configure(config: pytest.Config) -> None:
             )
 
 
-def _hush_asyncio() -> None:
-    """Keep pytest-asyncio from asking a first-time user, who has no ini file, for an option in it."""
+def _hush_asyncio(config: pytest.Config) -> None:
+    """Keep pytest-asyncio, which came with us, from warning suites that say nothing of it.
+
+    Where warnings are errors, this one would end the session before it begins.
+    """
+    ini = config.inipath
+    if ini is not None and "asyncio_" in ini.read_text(encoding="utf-8", errors="replace"):
+        return
     import warnings
 
     warnings.filterwarnings("ignore", 'The configuration option "asyncio_default_fixture_loop_scope"')

@@ -36,9 +36,7 @@ class BatteryPlugin:
         self.level = self.settings.level
         self.is_worker = hasattr(config, "workerinput")
         if self.settings.seed is None:
-            seed = random.SystemRandom().randrange(10_000)
-            config.option.agentguard_seed = seed  # pytest-xdist hands the options to its workers
-            self.settings = replace(self.settings, seed=seed)
+            self.settings = replace(self.settings, seed=self._new_seed())
         self.specs: tuple[str, ...] = ()
         self._hosts: dict[str, AgentHost] = {}
         self._battery: Battery | None = None
@@ -50,6 +48,16 @@ class BatteryPlugin:
         self._reporting = Reporting(config, self.settings)
         if not self.is_worker:
             config.pluginmanager.register(self._reporting, "agentguard-reporting")
+
+    def _new_seed(self) -> int:
+        """The seed of this session; a worker of pytest-xdist takes the one that its controller prints."""
+        handed = getattr(self.config, "workerinput", {}).get("agentguard_seed")
+        return random.SystemRandom().randrange(10_000) if handed is None else int(handed)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Hand the seed to a worker of pytest-xdist, so that all have the same one."""
+        node.workerinput["agentguard_seed"] = self.settings.seed
 
     # -- collection -------------------------------------------------------------------------------
 

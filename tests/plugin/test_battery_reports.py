@@ -145,6 +145,14 @@ def test_controller_of_xdist_says_what_is_judged_and_tells_the_story(spread: Ses
     assert "held 6 · violated 1 (must 1)" in spread.text
 
 
+def test_seed_that_is_printed_is_the_one_of_the_workers(tmp_path: Path) -> None:
+    chosen = ("-n", "2", "-k", "cut-before-finish and openai-chat")
+    session = run_battery(tmp_path, *chosen, agents=("careless",))
+    printed = set(re.findall(r"seed (\d+)", session.text))
+    assert printed == set(re.findall(r"--agentguard-seed (\d+)", session.text))
+    assert len(printed) == 1
+
+
 @pytest.mark.parametrize("name", ["quick", "broken", "asleep"])
 def test_agent_that_does_nothing_passes_no_check_and_ends(tmp_path: Path, name: str) -> None:
     options = ("--tb=no", "-q", "--agentguard-json", "report.json")

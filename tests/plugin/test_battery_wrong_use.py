@@ -161,6 +161,18 @@ def test_agent_may_print_garbage(pytester: pytest.Pytester) -> None:
 def test_first_time_user_reads_no_warning_of_pytest_asyncio(pytester: pytest.Pytester) -> None:
     session = run_battery(pytester.path, *ONE, "--co", "-q")
     assert "asyncio_default_fixture_loop_scope" not in session.text
-    pytester.makeini("[pytest]\n")
-    session = run_battery(pytester.path, *ONE, "--co", "-q")
-    assert '"asyncio_default_fixture_loop_scope" is unset' in session.text
+
+
+@pytest.mark.parametrize(
+    ("ini", "ret", "is_told"),
+    [("filterwarnings = error", 0, False), ("asyncio_mode = auto", 0, True)],
+    ids=["a suite that says nothing of asyncio", "a suite that says something"],
+)
+def test_suite_of_somebody_else_goes_on_as_before(
+    pytester: pytest.Pytester, ini: str, ret: int, is_told: bool
+) -> None:
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    pytester.makepyfile("def test_mine(): pass")
+    session = run_battery(pytester.path, agents=(), plain=True)
+    assert session.ret == ret
+    assert ('"asyncio_default_fixture_loop_scope" is unset' in session.text) is is_told
