@@ -97,11 +97,21 @@ def _look_at(spec: str, root: Path) -> None:
     if colon and not (where and name):
         raise UsageError(f"agent {spec!r} is neither module:name nor path/to/file.py:name")
     if where.endswith(".py") and not (root / where).is_file():
-        hint = nearest(where, (str(file.relative_to(root)) for file in root.glob("*.py")))
+        files = [str(file.relative_to(root)) for file in root.glob("*.py")]
+        hint = nearest(where, [file for file in files if file == Path(where).name] or files)
         raise UsageError(f"agent {spec!r}: there is no file {where!r}{hint}")
-    if colon:
+    if not colon:
+        _look_at_name(spec, root)
+
+
+def _look_at_name(name: str, root: Path) -> None:
+    """``name`` is a shipped agent; where it is a module or a file, what follows it was forgotten."""
+    if name.endswith(".toml"):
+        raise UsageError(f"agent {name!r}: profiles of command-line agents are not supported yet")
+    if name in catalogue.adapter_names():
         return
-    if spec.endswith(".toml"):
-        raise UsageError(f"agent {spec!r}: profiles of command-line agents are not supported yet")
-    if spec not in catalogue.adapter_names():
-        raise unknown_name("agent", spec, catalogue.adapter_names())
+    if any(
+        (root / file).is_file() for file in (name, f"{name.replace('.', '/')}.py") if file.endswith(".py")
+    ):
+        raise UsageError(f"agent {name!r} lacks the name of its function, as in {name}:run")
+    raise unknown_name("agent", name, catalogue.adapter_names())

@@ -41,7 +41,8 @@ def load(spec: str, root: Path, path: Sequence[str] = ()) -> Adapter:
     if isinstance(found, Adapter):
         return found
     if isinstance(found, type) or not callable(found):
-        raise NoSuchAgent(f"agent {spec!r} is neither a function nor an Adapter: {type(found).__name__}")
+        kind = "a class" if isinstance(found, type) else type(found).__name__
+        raise NoSuchAgent(f"agent {spec!r} is neither a function nor an Adapter: it is {kind}")
     return Adapter(name=spec, run=found)
 
 

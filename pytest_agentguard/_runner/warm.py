@@ -23,9 +23,10 @@ from typing import NoReturn
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.contracts import Adapter
+from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._runner import outcome, system, tree
 from pytest_agentguard._runner.guard import Guard
-from pytest_agentguard._runner.load import NoSuchAgent, hello
+from pytest_agentguard._runner.load import hello
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
 from pytest_agentguard._runner.settings import Settings
 from pytest_agentguard._runner.supervisor import Supervisor
@@ -87,7 +88,7 @@ class Warm:
             self._adapter = self._settings.load()
             _warm_up(self._adapter.backend)
             said = hello(self._adapter)
-        except NoSuchAgent as problem:
+        except UsageError as problem:  # a wrong spec, or a package that an adapter needs
             return Hello(error=str(problem), is_wrong_use=True)
         except BaseException:  # SystemExit while importing is an error like any other
             return Hello(error=_told()[-_TRACEBACK:])

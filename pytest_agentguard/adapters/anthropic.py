@@ -15,7 +15,7 @@ def _package() -> Any:
     try:
         import anthropic
     except ImportError as problem:
-        raise UsageError("agent 'anthropic' needs: pip install pytest-agentguard[anthropic]") from problem
+        raise UsageError('agent "anthropic" needs: pip install "pytest-agentguard[anthropic]"') from problem
     return anthropic
 
 

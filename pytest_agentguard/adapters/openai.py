@@ -16,7 +16,7 @@ def _package() -> Any:
     try:
         import openai
     except ImportError as problem:
-        raise UsageError("agent 'openai' needs: pip install pytest-agentguard[openai]") from problem
+        raise UsageError('agent "openai" needs: pip install "pytest-agentguard[openai]"') from problem
     return openai
 
 

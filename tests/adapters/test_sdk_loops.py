@@ -162,7 +162,7 @@ def test_missing_package_is_a_usage_error_that_says_what_to_install(name: str) -
     assert ended.returncode == 1
     assert ended.stderr.strip().splitlines()[-1] == (
         "pytest_agentguard._core.errors.UsageError: "
-        f"agent {name!r} needs: pip install pytest-agentguard[{name}]"
+        f'agent "{name}" needs: pip install "pytest-agentguard[{name}]"'
     )
 
 

@@ -36,10 +36,20 @@ def refused(pytester: pytest.Pytester, *options: str) -> str:
             ("-agent", "agent.py:run"),
             "agent 'agent.py:run': there is no file 'agent.py'; did you mean 'agents.py'?",
         ),
+        (("-agent", "deep/agents.py:run"), "there is no file 'deep/agents.py'; did you mean 'agents.py'?"),
         (("-agent", "agent:run"), "agent 'agent:run': there is no module 'agent'; did you mean 'agents'?"),
         (("-agent", "no.such.thing:run"), "agent 'no.such.thing:run': there is no module 'no'"),
         (("-agent", "agents.py:careles"), "agents.py has no 'careles'; did you mean 'careless'?"),
-        (("-agent", "agents:number"), "agent 'agents:number' is neither a function nor an Adapter: int"),
+        (
+            ("-agent", "agents:number"),
+            "agent 'agents:number' is neither a function nor an Adapter: it is int",
+        ),
+        (
+            ("-agent", "pathlib:Path"),
+            "agent 'pathlib:Path' is neither a function nor an Adapter: it is a class",
+        ),
+        (("-agent", "agents"), "agent 'agents' lacks the name of its function, as in agents:run"),
+        (("-agent", "agents.py"), "agent 'agents.py' lacks the name of its function, as in agents.py:run"),
         (("-agent", "pi.toml"), "agent 'pi.toml': profiles of command-line agents are not supported yet"),
         (("-dialect", "openai-chatt"), "unknown dialect 'openai-chatt'; did you mean 'openai-chat'?"),
         (("-level", "most"), "argument --agentguard-level: invalid choice: 'most'"),
@@ -104,6 +114,17 @@ def test_hook_that_returns_nothing_leaves_the_reference(pytester: pytest.Pyteste
     pytester.makeconftest("def pytest_agentguard_agents():\n    return None\n")
     result = battery(pytester, *ONE, "--co", "-q", agents=())
     result.stdout.fnmatch_lines(["agentguard::reference::text-only*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_missing_package_is_one_line_with_the_command_that_installs_it(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(openai="raise ImportError('not here')")
+    session = run_battery(pytester.path, *ONE, *workers, "--agentguard-agent", "openai", agents=())
+    assert session.ret == pytest.ExitCode.USAGE_ERROR
+    assert 'agent "openai" needs: pip install "pytest-agentguard[openai]"' in session.text
+    assert "Traceback" not in session.text
 
 
 def test_agent_that_breaks_at_import_is_a_collection_error_and_others_are_judged(

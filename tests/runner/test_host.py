@@ -81,7 +81,7 @@ def test_a_module_is_imported_from_the_root() -> None:
     ("spec", "error"),
     [
         ("adversaries:missing", "agent 'adversaries:missing': adversaries has no 'missing'"),
-        ("adversaries:number", "agent 'adversaries:number' is neither a function nor an Adapter: int"),
+        ("adversaries:number", "agent 'adversaries:number' is neither a function nor an Adapter: it is int"),
         ("adversaries:Path", "agent 'adversaries:Path': adversaries has no 'Path'"),
         ("missing.py:run", f"agent 'missing.py:run': there is no file '{HERE / 'missing.py'}'"),
         ("no_such_module:run", "agent 'no_such_module:run': there is no module 'no_such_module'"),
