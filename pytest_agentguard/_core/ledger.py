@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
+from operator import attrgetter
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
@@ -12,6 +15,7 @@ from pytest_agentguard._core.events import Event, LedgerFull, RunEnded, RunStart
 from pytest_agentguard._core.joins import join
 
 E = TypeVar("E", bound=Event)
+_seq = attrgetter("seq")
 
 
 class Recorder(Protocol):
@@ -78,7 +82,7 @@ class Ledger:
     # -- reading ------------------------------------------------------------------------------------
 
     def _read(self) -> _View:
-        more = [entry for source in self._sources for entry in source()]
+        more = [entry for source in self._sources for entry in source()] if self._sources else ()
         key = (len(self._raw), len(more))
         seen, view = self._seen
         if key != seen:
@@ -108,11 +112,13 @@ class Ledger:
 
     def after(self, event: Event, kind: type[E], /, **equals: Any) -> tuple[E, ...]:
         """Every event of ``kind`` recorded later than ``event``."""
-        return tuple(later for later in self.of(kind, **equals) if later.seq > event.seq)
+        found = self._read().of(kind, equals)
+        return found[bisect_right(found, event.seq, key=_seq) :]
 
     def before(self, event: Event, kind: type[E], /, **equals: Any) -> tuple[E, ...]:
         """Every event of ``kind`` recorded earlier than ``event``."""
-        return tuple(earlier for earlier in self.of(kind, **equals) if earlier.seq < event.seq)
+        found = self._read().of(kind, equals)
+        return found[: bisect_left(found, event.seq, key=_seq)]
 
     @property
     def run(self) -> RunStarted | None:
@@ -135,49 +141,55 @@ class Ledger:
     @property
     def lanes(self) -> tuple[str, ...]:
         """The names of all lanes, in order of appearance."""
-        return tuple(dict.fromkeys(event.lane for event in self if event.lane))
+        return tuple(self._read().lanes)
 
     def by_lane(self) -> dict[str, Ledger]:
         """One ledger per lane; facts without a lane belong to every one of them."""
-        events = list(self)
-        common = [event for event in events if not event.lane]
-        lanes: dict[str, list[Event]] = {}
-        for event in events:
-            if event.lane:
-                lanes.setdefault(event.lane, []).append(event)
-        return {name: _view_of(sorted([*common, *own], key=_seq)) for name, own in lanes.items()}
+        return dict(self._read().lanes)
 
 
 class _View:
-    """Typed events with an index by kind and, once asked for, by one field."""
+    """Typed events with an index by kind and, once asked for, by one field and by lane."""
 
     def __init__(self, events: list[Event]) -> None:
         self.events = events
         self.ambiguous = tuple(e for e in events if isinstance(e, ToolStarted) and e.stream == "?")
-        self._kinds: dict[type[Event], list[Event]] = {}
-        self._keys: dict[tuple[type[Event], str], dict[Any, list[Event]]] = {}
-        for event in events:
-            self._kinds.setdefault(type(event), []).append(event)
+        self._kinds = _grouped(events, type)
+        self._keys: dict[tuple[type[Event], str], dict[Any, tuple[Event, ...]]] = {}
 
     def of(self, kind: type[E], equals: dict[str, Any]) -> tuple[E, ...]:
-        found: Iterable[Any] = self._kinds.get(kind, ())
-        if not equals:
-            return tuple(found)
-        (name, value), *rest = equals.items()
-        try:
-            found = self._index(kind, name).get(value, [])
-        except TypeError:  # a value that cannot be a key
-            rest = list(equals.items())
-        return tuple(event for event in found if all(getattr(event, n) == v for n, v in rest))
+        found: tuple[Any, ...] = self._kinds.get(kind, ())
+        rest = list(equals.items())
+        for name, value in equals.items():
+            try:
+                group: tuple[Any, ...] = self._index(kind, name).get(value, ())
+            except TypeError:  # a value that cannot be a key
+                continue
+            if len(equals) == 1:
+                return group
+            found = min(found, group, key=len)  # the rarest value leaves the least to look at
+        return tuple(e for e in found if all(getattr(e, n) == v for n, v in rest)) if rest else found
 
-    def _index(self, kind: type[Event], name: str) -> dict[Any, list[Event]]:
+    def _index(self, kind: type[Event], name: str) -> dict[Any, tuple[Event, ...]]:
         index = self._keys.get((kind, name))
         if index is None:
-            index = {}
-            for event in self._kinds.get(kind, ()):
-                index.setdefault(getattr(event, name), []).append(event)
+            index = _grouped(self._kinds.get(kind, ()), attrgetter(name))
             self._keys[kind, name] = index  # only when it is whole: readers share the view
         return index
+
+    @cached_property
+    def lanes(self) -> dict[str, Ledger]:
+        """One ledger per lane, made once: every rule reads the same ones."""
+        lanes = _grouped(self.events, attrgetter("lane"))
+        common = lanes.pop("", ())
+        return {name: _view_of(sorted([*common, *own], key=_seq)) for name, own in lanes.items()}
+
+
+def _grouped(events: Iterable[Event], key: Callable[[Event], Any]) -> dict[Any, tuple[Event, ...]]:
+    groups: dict[Any, list[Event]] = {}
+    for event in events:
+        groups.setdefault(key(event), []).append(event)
+    return {name: tuple(group) for name, group in groups.items()}
 
 
 def _view_of(events: list[Event]) -> Ledger:
@@ -185,10 +197,6 @@ def _view_of(events: list[Event]) -> Ledger:
     ledger = Ledger(limit_events=len(events) + 1)
     ledger._seen = (0, 0), _View(events)
     return ledger
-
-
-def _seq(event: Event) -> int:
-    return event.seq
 
 
 def _build(seq: int, t: float, kind: Any, fields: dict[str, Any] | None) -> Event:

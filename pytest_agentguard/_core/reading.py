@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -126,10 +127,10 @@ def false_success(ledger: Ledger, end: StreamEnded, *, itself: bool = False) -> 
     outcome = outcome_of(ledger, begun)
     if outcome is None or outcome.how != "returned":
         return None
-    completed = itself and end.complete
-    for other in ledger.of(StreamEnded, complete=True):
-        other_begun = reply_of(ledger, other) or other
-        completed = completed or begun.seq < other_begun.seq < outcome.seq
+    completed = (itself and end.complete) or any(
+        begun.seq < (reply_of(ledger, other) or other).seq < outcome.seq
+        for other in ledger.after(begun, StreamEnded, complete=True)
+    )
     return None if completed and answers_truly(ledger, outcome) else outcome
 
 
@@ -140,7 +141,9 @@ def requests_after(ledger: Ledger, event: Event) -> tuple[RequestReceived, ...]:
     """Every model turn that was asked for after ``event`` and before the end of its run."""
     outcome = outcome_of(ledger, event)
     later = ledger.after(event, RequestReceived, kind="turn")
-    return tuple(r for r in later if outcome is None or r.seq < outcome.seq)
+    if outcome is None:
+        return later
+    return later[: bisect_left(later, outcome.seq, key=lambda request: request.seq)]
 
 
 def told(ledger: Ledger, offer: CallOffered) -> RequestReceived | None:

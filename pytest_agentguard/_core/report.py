@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_agentguard._core import limits
 from pytest_agentguard._core.journal import as_dict
 from pytest_agentguard._core.verdict import Level, Outcome, Verdict
 
 SCHEMA = 1
+_DEPTH = 32  # nested values deeper than this are left as they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ def check_of(verdict: Verdict, *, seconds: float = 0.0, **case: str) -> Check:
         level=str(verdict.level),
         outcome=str(verdict.outcome),
         summary=verdict.summary,
-        evidence=tuple(as_dict(event) for event in verdict.evidence),
+        evidence=tuple(shortened(as_dict(event)) for event in verdict.evidence),
         seconds=seconds,
     )
 
@@ -85,6 +87,18 @@ def fails(outcome: str, level: str, threshold: str) -> bool:
     if outcome == Outcome.INVALID:
         return True
     return outcome == Outcome.VIOLATED and Level(level).rank <= Level(threshold).rank
+
+
+def shortened(value: Any, depth: int = 0) -> Any:
+    """Evidence with every long text cut, saying how long it was: bodies have megabytes, and reports travel."""
+    match value:
+        case str() if len(value) > limits.REPORT_TEXT:
+            return f"{value[: limits.REPORT_TEXT]}… ({len(value)} characters)"
+        case Mapping() if depth < _DEPTH:
+            return {name: shortened(inner, depth + 1) for name, inner in value.items()}
+        case list() | tuple() if depth < _DEPTH:
+            return [shortened(inner, depth + 1) for inner in value]
+    return value
 
 
 def _plain(value: Any) -> Any:

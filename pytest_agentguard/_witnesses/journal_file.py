@@ -80,6 +80,7 @@ class AcrossProcesses:
         self._recorder = recorder
         self._owner = os.getpid()
         self._journal: JournalFile | None = None
+        self._seen: tuple[int, list[Entry]] = (0, [])
 
     def record(self, kind: type[Event], /, **fields: Any) -> None:
         """Append one fact, in memory or in the journal."""
@@ -92,7 +93,10 @@ class AcrossProcesses:
 
     def entries(self) -> list[Entry]:
         """What the children have recorded so far."""
-        return list(entries(self.path))
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if size != self._seen[0]:  # every question to the ledger asks here, so the file is read once
+            self._seen = size, list(entries(self.path))
+        return self._seen[1]
 
     def __reduce__(self) -> tuple[type[AcrossProcesses], tuple[None, Path]]:
         return AcrossProcesses, (None, self.path)

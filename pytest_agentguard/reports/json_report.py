@@ -36,30 +36,14 @@ def write(path: Path | str, document: Mapping[str, Any]) -> None:
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """The report as text: checks in a fixed order, no NaN, long bodies cut, ASCII only."""
+    """The report as text: checks in a fixed order, no NaN, ASCII only."""
     checks = sorted(document["checks"], key=_place)
-    ready = {**document, "checks": [_check(check) for check in checks]}
+    ready = {**document, "checks": checks}
     return json.dumps(_plain(ready), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _place(check: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(check.get(name, "")) for name in _ORDER)
-
-
-def _check(check: Mapping[str, Any]) -> dict[str, Any]:
-    return {**check, "evidence": [_shortened(event) for event in check.get("evidence", ())]}
-
-
-def _shortened(value: Any, depth: int = 0) -> Any:
-    """Evidence with every long text cut; it says how long it was."""
-    match value:
-        case str() if len(value) > limits.REPORT_TEXT:
-            return f"{value[: limits.REPORT_TEXT]}… ({len(value)} characters)"
-        case Mapping() if depth < _DEPTH:
-            return {name: _shortened(inner, depth + 1) for name, inner in value.items()}
-        case list() | tuple() if depth < _DEPTH:
-            return [_shortened(inner, depth + 1) for inner in value]
-    return value
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

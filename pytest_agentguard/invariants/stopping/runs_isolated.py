@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from pytest_agentguard import Finding, Invariant, Ledger, Level, exercised, reading, violated
@@ -21,48 +21,63 @@ from pytest_agentguard.events import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One lane, with what is asked of it again and again."""
+
+    name: str
+    part: Ledger
+    began: RunStarted
+    ended: RunEnded | None
+    nonces: Mapping[str, Event]
+    texts: Sequence[tuple[Event, str]]
+
+    @property
+    def bounds(self) -> tuple[Event, ...]:
+        """How it began and ended, as evidence."""
+        return (self.began,) if self.ended is None else (self.began, self.ended)
+
+    def overlaps(self, other: _Run) -> bool:
+        """Whether each had started before the other ended."""
+        return self._before_end(other) and other._before_end(self)
+
+    def _before_end(self, other: _Run) -> bool:
+        return other.ended is None or self.began.seq < other.ended.seq
+
+
 def check(ledger: Ledger) -> Iterator[Finding]:
     """Every run has its own nonces: one that turns up elsewhere has crossed over."""
-    lanes = {name: part for name, part in ledger.by_lane().items() if part.run is not None}
-    for (name, part), (other_name, other) in permutations(lanes.items(), 2):
-        if not _overlap(part, other):
+    runs = list(_runs(ledger))
+    for one, other in permutations(runs, 2):
+        if one.overlaps(other):
+            yield exercised(*one.bounds, *other.bounds)
+            yield from _crossed(one, other)
+    yield from _disturbed(runs)
+
+
+def _runs(ledger: Ledger) -> Iterator[_Run]:
+    for name, part in ledger.by_lane().items():
+        began = part.run
+        if began is not None:
+            yield _Run(name, part, began, part.end, _nonces(part, began), list(_texts(part)))
+
+
+def _crossed(one: _Run, other: _Run) -> Iterator[Finding]:
+    """Text or calls of ``other`` in the tools, the requests or the answer of ``one``."""
+    for nonce, source in other.nonces.items():
+        if nonce in one.nonces:
             continue
-        yield exercised(*_bounds(part), *_bounds(other))
-        yield from _crossed(name, part, other_name, other)
-    yield from _disturbed(lanes)
-
-
-def _bounds(part: Ledger) -> tuple[Event, ...]:
-    return tuple(event for event in (part.run, part.end) if event is not None)
-
-
-def _overlap(part: Ledger, other: Ledger) -> bool:
-    """Whether each had started before the other ended."""
-    return all(
-        one.run is not None and (two.end is None or one.run.seq < two.end.seq)
-        for one, two in ((part, other), (other, part))
-    )
-
-
-def _crossed(name: str, part: Ledger, other_name: str, other: Ledger) -> Iterator[Finding]:
-    """Text or calls of ``other`` in the tools, the requests or the answer of ``part``."""
-    own = _nonces(part)
-    for nonce, source in _nonces(other).items():
-        if nonce in own:
-            continue
-        for event, text in _texts(part):
+        for event, text in one.texts:
             if nonce in text:
                 kind = type(event).__name__
                 yield violated(
-                    f"lane={name} {kind} carries nonce={nonce} of lane={other_name}", source, event
+                    f"lane={one.name} {kind} carries nonce={nonce} of lane={other.name}", source, event
                 )
 
 
-def _nonces(part: Ledger) -> dict[str, Event]:
+def _nonces(part: Ledger, began: RunStarted) -> dict[str, Event]:
     nonces: dict[str, Event] = {o.nonce: o for o in part.of(CallOffered) if o.nonce}
-    if part.run is not None and part.run.final:
-        nonces[part.run.final] = part.run
-    return nonces
+    return {**nonces, began.final: began} if began.final else nonces
 
 
 def _texts(part: Ledger) -> Iterator[tuple[Event, str]]:
@@ -71,26 +86,29 @@ def _texts(part: Ledger) -> Iterator[tuple[Event, str]]:
     yield from ((end, end.answer or "") for end in part.of(RunEnded))
 
 
-def _disturbed(lanes: Mapping[str, Ledger]) -> Iterator[Finding]:
+def _disturbed(runs: Sequence[_Run]) -> Iterator[Finding]:
     """A run with healthy replies only that did not end well, beside one that was made to fail."""
-    faulty = [part for part in lanes.values() if _spoiled(part)]
-    cancelled = [p for p in lanes.values() if p.end is not None and p.end.how == "cancelled"]
-    for name, part in lanes.items():
-        end, run = part.end, part.run
-        beside = [p for p in (*faulty, *cancelled) if p is not part and _overlap(part, p)]
-        if end is None or run is None or not beside or _spoiled(part) or end.how in ("killed", "limited"):
+    faulty = [run for run in runs if _spoiled(run.part)]
+    cancelled = [run for run in runs if run.ended is not None and run.ended.how == "cancelled"]
+    for one in runs:
+        end, part = one.ended, one.part
+        if end is None or end.how in ("killed", "limited") or _spoiled(part):
             continue
-        if end.how == "cancelled" and not faulty and len(cancelled) == 1:
+        beside = next((r for r in (*faulty, *cancelled) if r is not one and one.overlaps(r)), None)
+        if beside is None or (end.how == "cancelled" and not faulty and len(cancelled) == 1):
             continue
         if end.how != "returned" or not reading.answers_truly(part, end):
             facts = f"how={end.how} answer={reading.brief(end.answer)} error={reading.brief(end.error)}"
-            yield violated(f"lane={name} {facts}, its own replies healthy", *_bounds(beside[0]), end)
-        for offer, _ in reading.permitted_calls(part):
-            starts = part.of(ToolStarted, call=offer.call)
-            if len(starts) != 1:
-                yield violated(
-                    f"lane={name} tool={offer.tool} starts={len(starts)} offered=1", offer, end, *starts
-                )
+            yield violated(f"lane={one.name} {facts}, its own replies healthy", *beside.bounds, end)
+        yield from _not_once(one, end)
+
+
+def _not_once(one: _Run, end: RunEnded) -> Iterator[Finding]:
+    for offer, _ in reading.permitted_calls(one.part):
+        starts = one.part.of(ToolStarted, call=offer.call)
+        if len(starts) != 1:
+            facts = f"lane={one.name} tool={offer.tool} starts={len(starts)} offered=1"
+            yield violated(facts, offer, end, *starts)
 
 
 def _spoiled(part: Ledger) -> bool:
