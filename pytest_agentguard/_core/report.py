@@ -90,7 +90,7 @@ def fails(outcome: str, level: str, threshold: str) -> bool:
 
 
 def shortened(value: Any, depth: int = 0) -> Any:
-    """Evidence with every long text cut, saying how long it was: bodies have megabytes, and reports travel."""
+    """Evidence with every long text cut, saying how long it was: a body may have megabytes."""
     match value:
         case str() if len(value) > limits.REPORT_TEXT:
             return f"{value[: limits.REPORT_TEXT]}… ({len(value)} characters)"
