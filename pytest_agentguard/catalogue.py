@@ -90,7 +90,7 @@ def adapter(name: str) -> Adapter:
 def invariant(id: str) -> Invariant:
     """A rule by id. Raises ``UsageError`` with the nearest id where there is none."""
     if id not in invariants():
-        raise unknown_name("invariant", id, invariants())
+        raise unknown_name("rule", id, invariants())
     return invariants()[id]
 
 

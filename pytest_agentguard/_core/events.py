@@ -238,6 +238,7 @@ class StreamEnded(Event):
     arguments_sent: tuple[str, ...] = ()  # per call in ``begun``: what left, in whole fragments
     text_sent: str = ""  # the reply's text as far as it left
     gap: float = 0.0  # longest silence after a send, s: up to the next, or until the client left
+    finished: bool = False  # the finish reason left, whether or not that is the completion marker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,7 @@ class Delivered:
     text: str
     fired: bool
     arguments: tuple[str, ...] = ()  # per call in ``begun``: what left, in whole fragments
+    finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,4 +162,5 @@ class Plan:
             whole=tuple(m.key for m in passed if m.what == "whole"),
             text="".join(said.get("", ())),
             fired=self.fault_at is None or sent >= self.fault_at,
+            finished=any(mark.what == "finish" for mark in passed),
         )

@@ -128,6 +128,7 @@ class Reporting:
             style=lambda text, **markup: writer.markup(text, **markup),
             verbose=self._config.get_verbosity() > 0,
             families={id: rule.family for id, rule in catalogue.invariants().items()},
+            level=self._settings.level,
         ):
             terminalreporter.line(line)
 

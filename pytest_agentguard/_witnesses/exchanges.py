@@ -120,6 +120,7 @@ class Told:
             arguments_sent=delivered.arguments,
             text_sent=delivered.text,
             gap=round(gap, 6),
+            finished=delivered.finished,
         )
         self.played.ended.set()
 

@@ -23,8 +23,8 @@ _FIRST: Mapping[str, tuple[str, ...]] = {
 }
 """Fields that come first, by kind; the others follow in the order of their declaration."""
 
-_HIDDEN = {"seq", "t", "witness", "event", "headers", "gap", "tools"}
-"""Never shown: numbers that have a place of their own, clocks, and what is too long to help."""
+_HIDDEN = {"seq", "t", "witness", "event", "headers", "gap", "tools", "finished"}
+"""Never shown: numbers that have a place of their own, clocks, what is too long to help or said elsewhere."""
 
 LEAST = (2, 10, 12)  # columns of number, witness and kind in ``event_line``
 

@@ -12,6 +12,12 @@ from pytest_agentguard.reports.text import clipped, columns, safe, sign, wrapped
 
 Entry = tuple[str, str, str]  # name, note, what it is
 
+_NOTES = {
+    "scenarios": "surface, and what it is restricted to",
+    "rules": "family, level",
+    "dialects": "where requests arrive",
+}
+
 
 def render(
     *,
@@ -32,7 +38,8 @@ def render(
     lines: list[str] = []
     for name, entries in sections:
         lines += [""] * bool(lines)
-        lines.append(f"{name} ({len(entries)})")
+        note = f"  [{_NOTES[name]}]" if name in _NOTES and entries else ""
+        lines.append(f"{name} ({len(entries)}){note}")
         lines += _table(entries, width, unicode)
     return "\n".join(clipped(line.rstrip(), width, unicode) for line in lines)
 
@@ -71,7 +78,8 @@ def _table(entries: Iterable[Entry], width: int, unicode: bool) -> list[str]:
 
 
 def _own(text: str, unicode: bool) -> str:
-    return safe(sign(text, unicode), unicode)
+    """Our own words; docstrings mark names up for the pages, which a terminal does not read."""
+    return safe(sign(text.replace("``", ""), unicode), unicode)
 
 
 def _padded(text: str, width: int) -> str:

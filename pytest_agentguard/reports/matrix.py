@@ -170,7 +170,7 @@ def _rows(
     for rule in sorted(matrix.rules, key=lambda rule: (families.get(rule, ""), rule)):
         family = families.get(rule, "")
         if family != last and family:
-            made.append([(clipped(safe(family, unicode), first, unicode), {"light": True})])
+            made.append([(clipped(f"{safe(family, unicode)}:", first, unicode), {"light": True})])
         last = family
         made.append(_row(matrix, rule, dialects, first, unicode))
     return made

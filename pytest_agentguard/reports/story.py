@@ -87,7 +87,8 @@ def render_finding(
     ``occasion`` says in words what the rule needs to be exercised.
     """
     lines = [f"{verdict.invariant} {verdict.outcome}"]
-    lines += [safe(f"  {fact}", unicode) for fact in _facts(verdict, ledger, occasion)]
+    for fact in _facts(verdict, ledger, occasion):
+        lines += [f"  {line}" for line in wrapped(safe(fact, unicode), width - 2, "  ")]
     shown = verdict.evidence[:EVIDENCE_SHOWN]
     evidence = event_lines(shown, width - 2, unicode=unicode, hide=_HIDE - {"call"}, least=LEAST)
     lines += [f"  {line}" for line in [*evidence, *_rest(verdict.evidence, unicode)]]

@@ -39,15 +39,15 @@ def header(
     unicode: bool = True,
 ) -> list[str]:
     """Two lines: agent, seed and endpoint; how much there is to do. ``distributions``: name to version."""
-    packages = ", ".join(f"{name} {number}".strip() for name, number in (distributions or {}).items())
+    own = {agent: version}
+    others = {name: number for name, number in (distributions or {}).items() if own.get(name) != number}
+    packages = ", ".join(f"{name} {number}".strip() for name, number in others.items())
     name = " ".join(filter(None, [agent, version, f"({packages})" if packages else ""]))
     counts = [(scenarios, "scenario"), (dialects, "dialect"), (modes, "mode")]
     product = " × ".join(f"{count} {noun}{'s' * (count != 1)}" for count, noun in counts)
     done = f"; controls {controls[0]} of {controls[1]}" if controls is not None else ""
-    lines = [
-        f"agentguard: {name}, seed {seed}, endpoint on {endpoint}",
-        f"agentguard: {product}, {jobs} at a time{done}",
-    ]
+    lines = [f"agentguard: {name}, seed {seed}, endpoint on {endpoint}"]
+    lines.append(f"agentguard: {product}, {jobs} at a time{done}" if scenarios else "agentguard: no scenario")
     return [part for line in lines for part in _prose(line, width, unicode, indent="  ")]
 
 
@@ -59,11 +59,12 @@ def summary(
     style: Style = plain,
     verbose: bool | int = False,
     families: Mapping[str, str] | None = None,
+    level: str = Level.MAY,
 ) -> list[str]:
     """The whole summary of a JSON report: a matrix per agent, the totals, what was not covered.
 
     ``verbose`` names every check that was not exercised, invalid or known; ``families`` maps a rule to its
-    family.
+    family. Violations below ``level`` fail nothing and have no story, so they are named.
     """
     agents, checks = list(document["agents"]), list(document["checks"])
     names = list(dict.fromkeys(check["agent"] for check in checks))
@@ -75,6 +76,7 @@ def summary(
         lines.append([])
     lines += _listed(checks, width, unicode, named=bool(verbose), several=len(names) > 1)
     lines += [[piece] for piece in _totals(document, width, unicode)]
+    lines += [[(line, {"light": True})] for line in _below(checks, level, width, unicode)]
     lines += [[(line, {})] for line in _not_covered(agents, width, unicode)]
     return [_styled(line, width, unicode, style) for line in lines]
 
@@ -102,6 +104,19 @@ def _totals(document: Mapping[str, Any], width: int, unicode: bool) -> list[Piec
     bad = counts.get(Outcome.VIOLATED, 0) or counts.get(Outcome.INVALID, 0)
     colour = {"red": True, "bold": True} if bad else {"green": True} if counts.get(Outcome.HELD) else {}
     return [(line, colour) for line in _joined(parts, sign(" · ", unicode), width)]
+
+
+def _below(checks: Iterable[Mapping[str, Any]], level: str, width: int, unicode: bool) -> list[str]:
+    """What is violated and fails nothing: how much, which rules, and how to read the stories."""
+    quiet = [
+        c for c in checks if c["outcome"] == Outcome.VIOLATED and Level(c["level"]).rank > Level(level).rank
+    ]
+    if not quiet:
+        return []
+    rules = ", ".join(sorted({check["invariant"] for check in quiet}))
+    lowest = max((Level(check["level"]) for check in quiet), key=lambda level: level.rank)
+    text = f"violated below --agentguard-level {level}, so not failed: {len(quiet)} ({rules}); "
+    return _prose(f"{text}to read them: --agentguard-level {lowest}", width, unicode, indent="  ")
 
 
 def _joined(parts: Iterable[str], between: str, width: int) -> list[str]:

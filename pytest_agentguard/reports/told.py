@@ -116,7 +116,9 @@ class Telling:
 
     def _completion(self, end: StreamEnded, start: ReplyStarted | None) -> str:
         if not end.complete:
-            return "body not whole" if start is not None and start.mode == "block" else "no finish reason"
+            if start is not None and start.mode == "block":
+                return "body not whole"
+            return "no completion marker" if end.finished else "no finish reason"
         return "finish reason " + (start.finish if start is not None else "sent")
 
     def _hold(self) -> str:

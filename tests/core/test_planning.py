@@ -251,7 +251,9 @@ def test_strict_completion_is_the_marker(streamed: Case) -> None:
     lenient, strict = streamed.plan(TALK), streamed.plan(TALK, strict=True)
     assert lenient.complete_at == mark(lenient, "finish")
     assert strict.complete_at == mark(strict, "marker") == len(strict.body)
-    assert not streamed.plan(TALK.cut(AFTER_FINISH), strict=True).delivered(10**6).complete
+    left = streamed.plan(TALK.cut(AFTER_FINISH), strict=True).delivered(10**6)
+    assert (left.complete, left.finished) == (False, True)
+    assert not streamed.plan(TALK.cut(BEFORE_FINISH)).delivered(10**6).finished
 
 
 def test_facts_name_stream_request_lane_and_witness(case: Case) -> None:

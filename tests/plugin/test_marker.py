@@ -253,7 +253,7 @@ def test_fixture_asked_for_in_a_body_that_fails_keeps_its_failure(suite: Suite) 
 RULE = '"no-tool-on-incomplete-stream"'
 MISTAKES = {
     '@pytest.mark.agentguard("no-tool-on-incomplete-strem")': (
-        "unknown invariant 'no-tool-on-incomplete-strem'; did you mean 'no-tool-on-incomplete-stream'?"
+        "unknown rule 'no-tool-on-incomplete-strem'; did you mean 'no-tool-on-incomplete-stream'?"
     ),
     "@pytest.mark.agentguard": "names no rule",
     "@pytest.mark.agentguard()": "names no rule",

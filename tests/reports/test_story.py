@@ -159,6 +159,26 @@ def test_failed_control_makes_an_invalid_story_that_says_what_failed():
     ]
 
 
+def test_a_marker_that_is_missing_behind_a_finish_reason_is_told_as_it_is():
+    ledger = Ledger([given.began(), given.ended(sent=9, planned=9, finished=True)])
+
+    assert Telling(ledger, "s1").delivered() == (
+        "9 of 9 bytes, then a clean end, no completion marker  (as planned)"
+    )
+
+
+def test_the_facts_of_a_test_are_whole_on_a_narrow_terminal():
+    verdict = Verdict(
+        RULE, Outcome.VIOLATED, Level.MUST, "tool=record started, stream=s1 complete=False end=clean"
+    )
+
+    assert story.render_finding(verdict, Ledger(), width=40).split("\n") == [
+        "no-tool-on-incomplete-stream violated",
+        "  tool=record started, stream=s1",
+        "    complete=False end=clean",
+    ]
+
+
 def test_fault_that_did_not_fire_is_told_with_what_was_planned():
     ledger = Ledger([given.began(), given.ended(sent=10, planned=99, planned_end="reset", fired=False)])
 

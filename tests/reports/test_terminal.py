@@ -28,6 +28,17 @@ def test_header_names_agent_seed_endpoint_and_what_there_is_to_do():
     ]
 
 
+def test_header_says_a_version_once_and_counts_nothing_where_nothing_is_selected():
+    counts = {"seed": 1, "scenarios": 0, "dialects": 0, "modes": 0, "jobs": 4}
+
+    assert terminal.header(
+        agent="openai", version="3.57.0", distributions={"openai": "3.57.0"}, **counts
+    ) == [
+        "agentguard: openai 3.57.0, seed 1, endpoint on 127.0.0.1",
+        "agentguard: no scenario",
+    ]
+
+
 def test_header_leaves_out_what_is_not_known_and_wraps_in_plain_text():
     counts = {"scenarios": 1, "dialects": 1, "modes": 1, "jobs": 4}
 
@@ -104,14 +115,23 @@ def test_verbose_names_every_check_that_is_neither_held_nor_violated():
     ]
 
 
+def test_violations_that_fail_nothing_are_named_with_the_option_that_tells_them():
+    below = "violated below --agentguard-level should, so not failed: 1 (error-keeps-its-kind)"
+
+    lines = terminal.summary(given.battery(), width=130, level="should")
+
+    assert [line for line in lines if "below" in line] == [f"{below}; to read them: --agentguard-level may"]
+    assert not any("below" in line for line in terminal.summary(given.battery(), width=130, level="may"))
+
+
 def test_families_separate_the_rules():
     families = {"stall-ends": "stream", "tool-runs-once": "stream", "retry-after-respected": "budget"}
     checks = [given.check(rule, "held") for rule in families]
 
     assert terminal.summary(document("0", [], checks), width=80, families=families)[2:8] == [
-        "budget",
+        "budget:",
         "retry-after-respected   ✓      -",
-        "stream",
+        "stream:",
         "stall-ends              ✓      -",
         "tool-runs-once          ✓      -",
         "✓ held  - not covered",
