@@ -29,6 +29,7 @@ from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard.reports.text import call, cut, quoted, safe
 
 SHOWN = 3  # calls, tools or replies that one row names
+TEXT_OFFERED = 120  # characters of an answer that the endpoint made up
 
 _ENDS = {
     "clean": "a clean end",
@@ -93,7 +94,7 @@ class Telling:
     def _answer(self, start: ReplyStarted) -> str:
         said = "an answer" if start.status == 200 else f"status {start.status}"
         if start.text:
-            said = cut(quoted(start.text, self.unicode), limits.TEXT_SHOWN, self.unicode, len(start.text))
+            said = cut(quoted(start.text, self.unicode), TEXT_OFFERED, self.unicode, len(start.text))
         errors = [f"error {e.kind} in the {e.where}" for e in self.ledger.of(ErrorSent, stream=self.stream)]
         return safe(", ".join([said, *errors]), self.unicode) + _fault(start, self.unicode)
 

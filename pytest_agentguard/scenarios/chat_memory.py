@@ -16,7 +16,7 @@ _DELTA = (
 def _flood(what: str) -> Callable[[Setup, Variant], Sequence[Reply]]:
     def vary(setup: Setup, variant: Variant) -> list[Reply]:
         reply = Reply().text(_DELTA, "and that is all.").flood(what, variant.size)
-        return [reply.named(f"{what} without end, {variant.label}"), recovery(setup)]
+        return [reply.named(f"{what} without end, {variant.size >> 20} MiB"), recovery(setup)]
 
     return vary
 

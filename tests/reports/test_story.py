@@ -315,6 +315,18 @@ def test_a_long_answer_is_cut_and_says_how_long_it_was():
     assert len(claimed) == len("success, ") + 300
 
 
+def test_an_endless_text_that_was_offered_is_cut_to_a_line_or_two():
+    ledger = Ledger(
+        [given.began(), given.answered("text without end, 8 MiB", "flood", text="and so on, " * 10_000)]
+    )
+
+    offered = Telling(ledger, "s1").offered()
+
+    assert offered.startswith('"and so on, and so on, ')
+    assert offered.endswith("… (110000 characters), text without end, 8 MiB")
+    assert len(offered) < 160
+
+
 # -- the rows, one by one -----------------------------------------------------------------------------
 
 
