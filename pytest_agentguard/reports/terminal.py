@@ -39,16 +39,22 @@ def header(
     unicode: bool = True,
 ) -> list[str]:
     """Two lines: agent, seed and endpoint; how much there is to do. ``distributions``: name to version."""
-    own = {agent: version}
-    others = {name: number for name, number in (distributions or {}).items() if own.get(name) != number}
-    packages = ", ".join(f"{name} {number}".strip() for name, number in others.items())
-    name = " ".join(filter(None, [agent, version, f"({packages})" if packages else ""]))
+    name = _named(agent, version, distributions or {})
     counts = [(scenarios, "scenario"), (dialects, "dialect"), (modes, "mode")]
     product = " × ".join(f"{count} {noun}{'s' * (count != 1)}" for count, noun in counts)
     done = f"; controls {controls[0]} of {controls[1]}" if controls is not None else ""
     lines = [f"agentguard: {name}, seed {seed}, endpoint on {endpoint}"]
     lines.append(f"agentguard: {product}, {jobs} at a time{done}" if scenarios else "agentguard: no scenario")
     return [part for line in lines for part in _prose(line, width, unicode, indent="  ")]
+
+
+def _named(agent: str, version: str, distributions: Mapping[str, str]) -> str:
+    """An agent with its version and its packages; what is the version of a package stands there alone."""
+    if agent not in distributions and version in distributions.values():
+        version = ""
+    others = ((name, number) for name, number in distributions.items() if (name, number) != (agent, version))
+    packages = ", ".join(f"{name} {number}".strip() for name, number in others)
+    return " ".join(filter(None, [agent, version, f"({packages})" if packages else ""]))
 
 
 def summary(

@@ -37,6 +37,8 @@ def test_header_says_a_version_once_and_counts_nothing_where_nothing_is_selected
         "agentguard: openai 3.57.0, seed 1, endpoint on 127.0.0.1",
         "agentguard: no scenario",
     ]
+    mine = terminal.header(agent="mine", version="0.28.1", distributions={"httpx": "0.28.1"}, **counts)
+    assert mine[0] == "agentguard: mine (httpx 0.28.1), seed 1, endpoint on 127.0.0.1"
 
 
 def test_header_leaves_out_what_is_not_known_and_wraps_in_plain_text():
