@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import shutil
+from collections.abc import Iterable
 
 import pytest
 
@@ -36,4 +38,19 @@ def show(config: pytest.Config) -> int:
 
 def _described(name: str) -> str:
     module = importlib.import_module(f"pytest_agentguard.adapters.{name.replace('-', '_')}")
-    return (module.__doc__ or "").strip().partition("\n")[0]
+    what = (module.__doc__ or "").strip().partition("\n")[0]
+    return what + missing(catalogue.adapter(name).distributions)
+
+
+def missing(distributions: Iterable[str]) -> str:
+    """A note of the distributions that are not installed."""
+    names = ", ".join(name for name in distributions if not _is_installed(name))
+    return f"  [not installed: {names}]" if names else ""
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True

@@ -6,6 +6,7 @@ import pytest
 from plugin.battery_kit import battery
 
 from pytest_agentguard import catalogue
+from pytest_agentguard._plugin import listing
 
 
 def test_everything_there_is_gets_a_line_and_nothing_runs(pytester: pytest.Pytester) -> None:
@@ -22,6 +23,11 @@ def test_everything_there_is_gets_a_line_and_nothing_runs(pytester: pytest.Pytes
     for name in (*known, "agents.py:careful"):
         assert any(name in line.split() for line in text.splitlines()), name
     assert "test session starts" not in text
+
+
+def test_list_says_which_packages_are_missing() -> None:
+    assert listing.missing(("pytest", "no-such-package")) == "  [not installed: no-such-package]"
+    assert listing.missing(("pytest",)) == ""
 
 
 def test_list_needs_no_other_option(pytester: pytest.Pytester) -> None:
