@@ -147,12 +147,23 @@ def requests_after(ledger: Ledger, event: Event) -> tuple[RequestReceived, ...]:
 
 
 def told(ledger: Ledger, offer: CallOffered) -> RequestReceived | None:
-    """The first later request that mentions the call; any later one, where it has neither id nor nonce."""
-    names = [form for name in (offer.call_id, offer.nonce) if name for form in (name, json.dumps(name)[1:-1])]
+    """The first later request that mentions the call; any later one, where it has neither id nor nonce.
+
+    An id that several calls of the stream share names none of them where only another one's nonce is told.
+    """
+    same = [o for o in ledger.of(CallOffered, stream=offer.stream) if o.call_id == offer.call_id]
+    others = [o.nonce for o in same if o.nonce and o.nonce != offer.nonce]
     for request in requests_after(ledger, offer):
-        if not names or any(name in request.body for name in names):
+        if not (offer.call_id or offer.nonce) or (offer.nonce and _mentions(request, offer.nonce)):
+            return request
+        shared = offer.nonce and any(_mentions(request, nonce) for nonce in others)
+        if offer.call_id and not shared and _mentions(request, offer.call_id):
             return request
     return None
+
+
+def _mentions(request: RequestReceived, name: str) -> bool:
+    return name in request.body or json.dumps(name)[1:-1] in request.body
 
 
 def added_by(ledger: Ledger, offer: CallOffered, outcome: RunEnded) -> str:

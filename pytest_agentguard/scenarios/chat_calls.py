@@ -41,7 +41,7 @@ SCENARIOS = (
     Scenario(
         id="calls-with-one-id",
         summary="Two different calls come with the same id.",
-        invariants=_APART,
+        invariants=(*_APART, "nothing-dropped-in-silence"),
         script=then_answer(_two("call_same", "call_same")),
         hint="Two calls are two calls, whatever their ids say.",
     ),

@@ -160,6 +160,23 @@ def test_a_call_was_told_where_a_later_request_mentions_it(body, told):
     assert (reading.told(ledger, ledger.of(CallOffered)[0]) is not None) is told
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('{"id": "same"}', (True, True)),
+        ('{"id": "same", "x": "n1"}', (True, False)),
+        ('{"id": "same", "x": "n1"}, {"id": "same", "x": "n2"}', (True, True)),
+    ],
+)
+def test_an_id_of_two_calls_names_neither_where_only_one_of_them_was_told(body, told):
+    first = offer('{"x": "n1"}', nonce="n1", call_id="same")
+    second = replace(first, call="s1.c2", arguments='{"x": "n2"}', nonce="n2")
+    asked = RequestReceived(witness=Witness.ENDPOINT, request="r2", body=body)
+    ledger = Ledger([first, second, asked])
+
+    assert tuple(reading.told(ledger, o) is not None for o in ledger.of(CallOffered)) == told
+
+
 def test_an_id_that_json_escapes_is_found():
     asked = RequestReceived(witness=Witness.ENDPOINT, request="r2", body='{"id": "call-\\u00e4"}')
     ledger = Ledger([offer("{}", call_id="call-ä"), asked])

@@ -92,6 +92,8 @@ _RUN = ToolStarted(witness=Witness.TOOL_SPY, tool="record", arguments={"x": "n1"
 _TOLD = RequestReceived(witness=Witness.ENDPOINT, request="r2", turn=2, body='{"tool_call_id": "call_1"}')
 _AGAIN = replace(_TOLD, body="{1}")
 _RETURNED = RunEnded(witness=Witness.RUNNER, how="returned", answer="Let me record.")
+_TWIN = replace(_CALL, call="s1.c2", arguments='{"x": "n2"}', nonce="n2")
+_ONE_TOLD = replace(_TOLD, body='{"id": "call_1", "arguments": "n1"}, {"tool_call_id": "call_1"}')
 _OFFER = [_JOB, _ASKED, _REPLY, _CALL, _MARKER, _END]
 _TEXT = [
     _JOB, _ASKED, replace(_REPLY, finish="stop", text="The answer is final-n9"), _MARKER,
@@ -116,11 +118,13 @@ INVARIANT = Invariant(
     breaks=[
         Ledger([*_OFFER, _RETURNED]),
         Ledger([*_OFFER, replace(_TOLD, body="{2}"), _RETURNED]),
+        Ledger([_JOB, _ASKED, _REPLY, _CALL, _TWIN, _MARKER, _END, _RUN, _ONE_TOLD, _RETURNED]),
         Ledger([*_TEXT, replace(_RETURNED, answer="")]),
     ],
     silent=[
         Ledger([*_OFFER, replace(_RETURNED, answer="record was refused by policy")]),
         Ledger([*_OFFER, _AGAIN, _RETURNED]),
+        Ledger([_JOB, _ASKED, _REPLY, _CALL, _TWIN, _MARKER, _END, _TOLD, _RETURNED]),
     ],
     idle=[
         Ledger(_OFFER),
