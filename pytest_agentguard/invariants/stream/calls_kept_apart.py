@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from pytest_agentguard import Finding, Invariant, Ledger, Level, exercised, read
 from pytest_agentguard.events import (
     CallOffered,
     ReplyStarted,
+    RequestReceived,
     StreamCompleted,
     StreamEnded,
     ToolRaised,
@@ -16,11 +18,12 @@ from pytest_agentguard.events import (
     Witness,
 )
 
+_CALL_FIELDS = {"function", "arguments", "input"}
 _LINKED_BY_ID = ("openai-chat", "openai-responses", "anthropic")
 
 
 def check(ledger: Ledger) -> Iterator[Finding]:
-    """Where the stream was complete the arguments are compared as well; a cut one leaves pieces by itself."""
+    """Where the stream was complete, arguments and transcript count too; a cut one leaves pieces by itself."""
     for end in ledger.of(StreamEnded):
         offers = [o for o in ledger.of(CallOffered, stream=end.stream) if o.call in end.begun]
         if len(offers) > 1:
@@ -31,6 +34,8 @@ def check(ledger: Ledger) -> Iterator[Finding]:
                     if mixed:
                         yield violated(mixed, *offers, start)
             yield from _swapped(ledger, offers)
+            if end.complete:
+                yield from _retold(ledger, offers)
         yield from _made_up(ledger, offers, end)
 
 
@@ -67,6 +72,43 @@ def _swapped(ledger: Ledger, offers: Sequence[CallOffered]) -> Iterator[Finding]
             yield violated(f"tool={offer.tool} {facts}", *offers, *own)
 
 
+def _retold(ledger: Ledger, offers: Sequence[CallOffered]) -> Iterator[Finding]:
+    """A call that comes back in a transcript with a piece of another one, whether or not it ran.
+
+    What was mixed is often no JSON any more, so that no tool starts and only the transcript shows it.
+    """
+    named = {offer.call_id: offer for offer in offers if offer.call_id}
+    if len(named) < len(offers):  # without an id of its own a call cannot be found again
+        return
+    for request in reading.requests_after(ledger, offers[0])[:1]:
+        for id, call in _calls_in(request.body):
+            offer = named.get(id)
+            foreign = [o for o in offers if offer and o.nonce and o.nonce not in offer.arguments]
+            for other in (o for o in foreign if o.nonce in call):
+                yield violated(
+                    f"request={request.request} has call_id={id} with a piece of {other.call}",
+                    *offers, request,
+                    level=Level.SHOULD,
+                )  # fmt: skip
+
+
+def _calls_in(body: str) -> Iterator[tuple[str, str]]:
+    """The id and the text of every call in a transcript of any dialect: it has arguments or an input."""
+    try:
+        nodes = [json.loads(body)]
+    except (ValueError, RecursionError):
+        return
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            id = node.get("call_id", node.get("id"))
+            if isinstance(id, str) and not _CALL_FIELDS.isdisjoint(node):
+                yield id, reading.text_of(node)
+            nodes.extend(node.values())
+        elif isinstance(node, list):
+            nodes.extend(node)
+
+
 def _made_up(ledger: Ledger, offers: Sequence[CallOffered], end: StreamEnded) -> Iterator[Finding]:
     """A call without an id, in a dialect that links results by id."""
     reply = reading.reply_of(ledger, end)
@@ -98,6 +140,16 @@ _RUN_A = ToolStarted(witness=Witness.TOOL_SPY, tool="pay", arguments={"to": "n1"
 _RUN_B = replace(_RUN_A, arguments={"to": "n2", "sum": 2})
 _RAISED = ToolRaised(witness=Witness.TOOL_SPY, tool="pay", invocation="i1")
 _OFFER = [_REPLY, _A, _B, _MARKER, _END]
+_NEXT = RequestReceived(
+    witness=Witness.ENDPOINT, request="r2", turn=2,
+    body=(
+        '{"messages": [{"id": "a", "function": {"arguments": "n1"}}, {"id": "b", "function": {"arguments": '
+        '"n2"}}, {"call_id": "a", "output": "n1 and n2 were refused"}]}'
+    ),
+)  # fmt: skip
+_MIXED = replace(
+    _NEXT, body='{"input": [{"call_id": "a", "arguments": ""}, {"call_id": "b", "arguments": "n1n2"}]}'
+)
 _CUT = [_REPLY, _A, _B, replace(_END, complete=False, whole=("s1.c1",))]
 
 INVARIANT = Invariant(
@@ -118,11 +170,14 @@ INVARIANT = Invariant(
         Ledger([*_OFFER, replace(_RUN_A, arguments={"to": "n1", "sum": 2}), _RUN_B]),
         Ledger([*_OFFER, replace(_RUN_A, arguments={"to": "n1n2", "sum": 1}), _RUN_B]),
         Ledger([*_OFFER, _RUN_B, _RUN_B]),
+        Ledger([*_OFFER, _MIXED]),
         Ledger([_REPLY, _A, _C, _MARKER, _END, _RUN_A, replace(_RUN_B, tool="pay")]),
         Ledger([_REPLY, replace(_A, call_id=None), _MARKER, replace(_END, begun=("s1.c1",)), _RUN_A]),
     ],
     silent=[
         Ledger([*_OFFER, _RUN_B, _RUN_A]),
+        Ledger([*_OFFER, _NEXT]),
+        Ledger([*_CUT, _MIXED]),
         Ledger([*_OFFER, replace(_RUN_A, invocation="i1"), _RAISED, replace(_RUN_A, invocation="i2")]),
         Ledger(_CUT),
         Ledger(
