@@ -50,7 +50,7 @@ class Body:
         self._marks = _marks(frames, self._pieces)
         self._inserts = self._placed()
         self.data = self._joined()
-        self.marks = tuple(replace(m, at=self._shifted(m.at, m.what in _BEGINNINGS)) for m in self._marks)
+        self.marks = self._moved(self._marks) if self._inserts else self._marks
 
     def position(self, where: Where) -> int:
         """A position in the final bytes; what is inserted there counts as before it."""
@@ -137,6 +137,9 @@ class Body:
         return data.replace(b"\n", self._newline) if self.streams and self._newline != b"\n" else data
 
     # -- positions
+
+    def _moved(self, marks: Sequence[Mark]) -> tuple[Mark, ...]:
+        return tuple(replace(m, at=self._shifted(m.at, m.what in _BEGINNINGS)) for m in marks)
 
     def _shifted(self, position: int, after: bool) -> int:
         """``position`` of the encoded turn in the final bytes, ``after`` what is inserted there or before."""

@@ -13,6 +13,7 @@ from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import LimitReached
 
 _LINE_END = re.compile("\r\n|\r|\n")
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,11 @@ def encode_event(data: str | dict[str, Any], event: str = "") -> bytes:
 
     A lone surrogate, which UTF-8 lacks, is written as its JSON escape.
     """
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(data, str):
+        lines = "".join(f"data: {line}\n" for line in _LINE_END.split(data))
+    else:
+        lines = f"data: {_COMPACT.encode(data)}\n"  # JSON escapes line ends
     head = f"event: {event}\n" if event else ""
-    lines = "".join(f"data: {line}\n" for line in _LINE_END.split(text))
     return f"{head}{lines}\n".encode("utf-8", "backslashreplace")
 
 

@@ -23,6 +23,7 @@ from pytest_agentguard import (
 _MODEL = "agentguard-model"
 _INPUT = {"input_tokens": 3, "output_tokens": 1}
 _OUTPUT = {"output_tokens": 9}
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _REFUSED = {"type": "refusal", "category": None, "explanation": "I cannot help with that."}
 
 FINISHES = {
@@ -60,10 +61,11 @@ def _stream(turn: Turn, name: str, wire: Mapping[int, str | None]) -> Iterator[F
             yield _start(turn, n, wire)
             if n == 0 and not calls:
                 yield Frame(_event("ping"))
-            yield from (_delta(turn, n, k) for k in range(len(turn.parts[n].fragments)))
+            yield from _deltas(turn, n)
             yield _stop(turn, n)
     yield from (_start(turn, n, wire) for n in overlap)
-    yield from (_delta(turn, n, k) for n, k in turn.pieces() if n in overlap)
+    deltas = {n: _deltas(turn, n) for n in overlap}
+    yield from (next(deltas[n]) for n, _ in turn.pieces() if n in overlap)
     yield from (_stop(turn, n) for n in overlap)
     yield Frame(_event("message_delta", delta=_stopped(turn), usage=_OUTPUT), finish=True)
     yield Frame(_event("message_stop"), marker=True)
@@ -80,14 +82,14 @@ def _start(turn: Turn, n: int, wire: Mapping[int, str | None]) -> Frame:
     return Frame(data, begins=(part.key,), wholes=() if part.fragments else (part.key,))
 
 
-def _delta(turn: Turn, n: int, k: int) -> Frame:
+def _deltas(turn: Turn, n: int) -> Iterator[Frame]:
+    """The events with the fragments of a part; nothing else differs between them, so it is encoded once."""
     part = turn.parts[n]
-    if isinstance(part, Text):
-        delta = {"type": "text_delta", "text": part.fragments[k]}
-    else:
-        delta = {"type": "input_json_delta", "partial_json": part.fragments[k]}
-    data = _event("content_block_delta", index=_index(turn, n), delta=delta)
-    return Frame(data, wholes=_wholes(part, k), piece=(n, k))
+    text = {"type": "text_delta", "text": ""}
+    delta = text if isinstance(part, Text) else {"type": "input_json_delta", "partial_json": ""}
+    before, after = _event("content_block_delta", index=_index(turn, n), delta=delta).split(b'""')
+    for k, fragment in enumerate(part.fragments):
+        yield Frame(before + _json(fragment) + after, wholes=_wholes(part, k), piece=(n, k))
 
 
 def _stop(turn: Turn, n: int) -> Frame:
@@ -160,8 +162,7 @@ def _input(n: int, call: ToolCall, begin: bytes) -> Iterator[Frame]:
 
 
 def _json(value: Any) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace")  # a lone surrogate as its JSON escape
+    return _COMPACT.encode(value).encode("utf-8", "backslashreplace")  # a lone surrogate as its JSON escape
 
 
 # -- requests ---------------------------------------------------------------------------------------

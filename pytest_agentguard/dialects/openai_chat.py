@@ -26,6 +26,7 @@ _MODEL = "agentguard-model"
 _USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 _REFUSAL = "I cannot help with that."
 _DONE = b"data: [DONE]\n\n"
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 # A refusal has no finish reason of its own here. ``content_filter`` is the documented one that withdraws
 # calls; the refusal text goes where the provider puts it, so a client may go by either.
@@ -57,9 +58,10 @@ def _stream(turn: Turn, name: str, wire: Mapping[int, str | None]) -> Iterator[F
     for n, part in enumerate(turn.parts):
         if isinstance(part, ToolCall):
             yield _header(turn, name, n, wire[n])
-        if isinstance(part, Text) or not turn.interleaved:
-            pieces = [(n, k) for k in range(len(part.fragments)) if (n, k) != opening]
-            yield from (_piece(turn, name, *piece) for piece in pieces if not _in_header(part))
+        if isinstance(part, Text):
+            yield from _said(turn, name, n, 1 if opening == (n, 0) else 0)
+        elif not turn.interleaved and not _in_header(part):
+            yield from (_more_of(turn, name, n, k) for k in range(len(part.fragments)))
     if turn.interleaved:
         yield from _alternating(turn, name)
     yield from _closing(turn, name)
@@ -88,13 +90,17 @@ def _in_header(part: Text | ToolCall) -> bool:
     return isinstance(part, ToolCall) and len(part.fragments) <= 1
 
 
-def _piece(turn: Turn, name: str, n: int, k: int) -> Frame:
-    """The chunk with one fragment."""
-    part = turn.parts[n]
-    if isinstance(part, Text):
-        return Frame(_chunk(turn, name, {"content": part.fragments[k]}), piece=(n, k))
+def _said(turn: Turn, name: str, n: int, first: int) -> Iterator[Frame]:
+    """The chunks of a text; only the fragment differs between them, so the rest is encoded once."""
+    before, after = _chunk(turn, name, {"content": ""}).split(b'""')
+    for k, fragment in enumerate(turn.parts[n].fragments[first:], first):
+        yield Frame(before + _json(fragment) + after, piece=(n, k))
+
+
+def _more_of(turn: Turn, name: str, n: int, k: int) -> Frame:
+    """The chunk with one fragment of a call."""
     data = _chunk(turn, name, {"tool_calls": [_more(turn, n, k)]})
-    return Frame(data, wholes=_wholes(part, k), piece=(n, k))
+    return Frame(data, wholes=_wholes(turn.parts[n], k), piece=(n, k))
 
 
 def _alternating(turn: Turn, name: str) -> Iterator[Frame]:
@@ -102,7 +108,7 @@ def _alternating(turn: Turn, name: str) -> Iterator[Frame]:
     calls = [n for n, part in enumerate(turn.parts) if isinstance(part, ToolCall) and not _in_header(part)]
     pieces = [(n, k) for n, k in turn.pieces() if n in calls]
     last = max((k for _, k in pieces), default=0)
-    yield from (_piece(turn, name, n, k) for n, k in pieces if k < last)
+    yield from (_more_of(turn, name, n, k) for n, k in pieces if k < last)
     yield from _shared(turn, name, [(n, k) for n, k in pieces if k == last])
 
 
@@ -193,8 +199,7 @@ def _arguments(n: int, call: ToolCall, begin: bytes) -> Iterator[Frame]:
 
 
 def _json(value: Any) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace")  # a lone surrogate as its JSON escape
+    return _COMPACT.encode(value).encode("utf-8", "backslashreplace")  # a lone surrogate as its JSON escape
 
 
 # -- requests ---------------------------------------------------------------------------------------
