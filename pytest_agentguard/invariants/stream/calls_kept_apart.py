@@ -23,7 +23,7 @@ _LINKED_BY_ID = ("openai-chat", "openai-responses", "anthropic")
 
 
 def check(ledger: Ledger) -> Iterator[Finding]:
-    """Where the stream was complete, arguments and transcript count too; a cut one leaves pieces by itself."""
+    """Of a complete stream, arguments and transcript count too; a cut one leaves pieces by itself."""
     for end in ledger.of(StreamEnded):
         offers = [o for o in ledger.of(CallOffered, stream=end.stream) if o.call in end.begun]
         if len(offers) > 1:
