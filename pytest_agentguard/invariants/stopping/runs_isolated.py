@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 
 from pytest_agentguard import Finding, Invariant, Ledger, Level, exercised, reading, violated
 from pytest_agentguard.events import (
@@ -31,11 +30,17 @@ class _Run:
     ended: RunEnded | None
     nonces: Mapping[str, Event]
     texts: Sequence[tuple[Event, str]]
+    is_spoiled: bool
 
     @property
     def bounds(self) -> tuple[Event, ...]:
         """How it began and ended, as evidence."""
         return (self.began,) if self.ended is None else (self.began, self.ended)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was stopped from outside."""
+        return self.ended is not None and self.ended.how == "cancelled"
 
     def overlaps(self, other: _Run) -> bool:
         """Whether each had started before the other ended."""
@@ -47,19 +52,32 @@ class _Run:
 
 def check(ledger: Ledger) -> Iterator[Finding]:
     """Every run has its own nonces: one that turns up elsewhere has crossed over."""
-    runs = list(_runs(ledger))
-    for one, other in permutations(runs, 2):
-        if one.overlaps(other):
-            yield exercised(*one.bounds, *other.bounds)
-            yield from _crossed(one, other)
-    yield from _disturbed(runs)
+    runs = sorted(_runs(ledger), key=lambda run: run.began.seq)
+    beside: dict[str, list[_Run]] = {run.name: [] for run in runs}
+    for one, other in _overlapping(runs):
+        beside[one.name].append(other)
+        yield exercised(*one.bounds, *other.bounds)
+        yield from _crossed(one, other)
+    yield from _disturbed(runs, beside)
 
 
 def _runs(ledger: Ledger) -> Iterator[_Run]:
     for name, part in ledger.by_lane().items():
         began = part.run
         if began is not None:
-            yield _Run(name, part, began, part.end, _nonces(part, began), list(_texts(part)))
+            texts = list(_texts(part))
+            yield _Run(name, part, began, part.end, _nonces(part, began), texts, _is_spoiled(part))
+
+
+def _overlapping(runs: Sequence[_Run]) -> Iterator[tuple[_Run, _Run]]:
+    """Every pair that overlaps, either way round; of runs in the order in which they began."""
+    for n, one in enumerate(runs, 1):
+        for other in map(runs.__getitem__, range(n, len(runs))):
+            if one.ended is not None and one.ended.seq < other.began.seq:
+                break  # and so did all later ones
+            if one.overlaps(other):
+                yield one, other
+                yield other, one
 
 
 def _crossed(one: _Run, other: _Run) -> Iterator[Finding]:
@@ -86,20 +104,21 @@ def _texts(part: Ledger) -> Iterator[tuple[Event, str]]:
     yield from ((end, end.answer or "") for end in part.of(RunEnded))
 
 
-def _disturbed(runs: Sequence[_Run]) -> Iterator[Finding]:
+def _disturbed(runs: Sequence[_Run], beside: Mapping[str, Sequence[_Run]]) -> Iterator[Finding]:
     """A run with healthy replies only that did not end well, beside one that was made to fail."""
-    faulty = [run for run in runs if _spoiled(run.part)]
-    cancelled = [run for run in runs if run.ended is not None and run.ended.how == "cancelled"]
+    is_any_spoiled = any(run.is_spoiled for run in runs)
+    is_lone_stop = sum(run.is_cancelled for run in runs) == 1 and not is_any_spoiled
     for one in runs:
-        end, part = one.ended, one.part
-        if end is None or end.how in ("killed", "limited") or _spoiled(part):
+        end = one.ended
+        if end is None or end.how in ("killed", "limited") or one.is_spoiled:
             continue
-        beside = next((r for r in (*faulty, *cancelled) if r is not one and one.overlaps(r)), None)
-        if beside is None or (end.how == "cancelled" and not faulty and len(cancelled) == 1):
+        near = beside[one.name]
+        failed = [run for run in near if run.is_spoiled] or [run for run in near if run.is_cancelled]
+        if not failed or (one.is_cancelled and is_lone_stop):
             continue
-        if end.how != "returned" or not reading.answers_truly(part, end):
+        if end.how != "returned" or not reading.answers_truly(one.part, end):
             facts = f"how={end.how} answer={reading.brief(end.answer)} error={reading.brief(end.error)}"
-            yield violated(f"lane={one.name} {facts}, its own replies healthy", *beside.bounds, end)
+            yield violated(f"lane={one.name} {facts}, its own replies healthy", *failed[0].bounds, end)
         yield from _not_once(one, end)
 
 
@@ -111,7 +130,7 @@ def _not_once(one: _Run, end: RunEnded) -> Iterator[Finding]:
             yield violated(facts, offer, end, *starts)
 
 
-def _spoiled(part: Ledger) -> bool:
+def _is_spoiled(part: Ledger) -> bool:
     return bool(part.of(ReplyStarted)) and not reading.is_healthy(part)
 
 

@@ -1,0 +1,187 @@
+"""Rows 14 and 15, and the ledger in row 17: what it costs to record a fact, to judge, to look for leaks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from measuring import Cost, Row, cpu, here, interleaved, without_collector
+
+from pytest_agentguard import Ledger, catalogue
+from pytest_agentguard._core.verdict import judge
+from pytest_agentguard._runner.leftovers import Before
+from pytest_agentguard.events import (
+    CallOffered,
+    ReplyStarted,
+    RequestReceived,
+    RunEnded,
+    RunStarted,
+    StreamCompleted,
+    StreamEnded,
+    ToolFinished,
+    ToolStarted,
+    Witness,
+)
+
+_APPENDS = 20_000
+_STREAMS = 200  # what an endpoint serves in one lane
+_ENDPOINT = Witness.ENDPOINT
+
+
+def rows() -> Iterator[Row]:
+    """Append, rules, snapshot."""
+    yield _append()
+    yield from _rules()
+    yield _snapshot()
+
+
+# -- appending ------------------------------------------------------------------------------------
+
+
+def _append() -> Row:
+    costs = interleaved({"tuple": _tuples, "ledger": _records}, rounds=15)
+    ours, floor = cpu(costs["ledger"]), cpu(costs["tuple"])
+    return Row(
+        number="15",
+        what="ledger append",
+        against="a tuple with time, kind and fields appended to a list",
+        budget=2.0,
+        value=ours / floor,
+        detail=f"{ours / _APPENDS * 1e9:.0f} ns, tuple {floor / _APPENDS * 1e9:.0f} ns",
+    )
+
+
+def _tuples() -> Cost:
+    raw: list[object] = []
+    clock = time.monotonic
+
+    def append() -> None:
+        for _ in range(_APPENDS):
+            raw.append((clock(), StreamCompleted, {"witness": _ENDPOINT, "stream": "s1", "permits": True}))
+
+    return here(append)
+
+
+def _records() -> Cost:
+    ledger = Ledger(clock=time.monotonic)
+
+    def append() -> None:
+        for _ in range(_APPENDS):
+            ledger.record(StreamCompleted, witness=_ENDPOINT, stream="s1", permits=True)
+
+    return here(append)
+
+
+# -- judging --------------------------------------------------------------------------------------
+
+
+def told(streams: int, *, lanes: bool) -> Ledger:
+    """A ledger of healthy and cut calls, in one lane or in a lane each."""
+    ledger = Ledger(clock=time.monotonic)
+    for n in range(streams):
+        lane = f"l{n}" if lanes else ""
+        stream, request = (f"{lane}/s1", f"{lane}/r1") if lanes else (f"s{n}", f"r{n}")
+        call, whole = f"{stream}.c1", n % 2 == 0
+        ours = {"witness": _ENDPOINT, "lane": lane}
+        if lanes or n == 0:
+            ledger.record(RunStarted, witness=Witness.RUNNER, lane=lane, final=f"final-{n}")
+        asked = {"dialect": "openai-chat", "mode": "stream", "turn": 1, "body": "{}"}
+        ledger.record(RequestReceived, request=request, **asked, **ours)
+        ledger.record(
+            ReplyStarted, stream=stream, request=request, fault="" if whole else "cut", mode="stream", **ours
+        )
+        offered = {"tool": "record", "arguments": f'{{"x":"k{n:06}-evidence"}}', "nonce": f"k{n:06}"}
+        ledger.record(CallOffered, stream=stream, call=call, **offered, **ours)
+        if whole:
+            ledger.record(StreamCompleted, stream=stream, permits=True, **ours)
+        ended = {"complete": whole, "begun": (call,), "whole": (call,) if whole else ()}
+        ledger.record(StreamEnded, stream=stream, end="clean", **ended, **ours)
+        if whole:
+            spy = {"witness": Witness.TOOL_SPY, "lane": lane, "tool": "record", "invocation": f"{lane}t{n}"}
+            ledger.record(ToolStarted, arguments={"x": f"k{n:06}-evidence"}, **spy)
+            ledger.record(ToolFinished, **spy)
+        if lanes or n == streams - 1:
+            ledger.record(RunEnded, witness=Witness.RUNNER, lane=lane, how="returned", answer=f"final-{n}")
+    return ledger
+
+
+def read_and_judged(ledger: Ledger) -> None:
+    """Build the events, then have every rule judge them."""
+    len(ledger)
+    for rule in catalogue.invariants().values():
+        judge(ledger, rule)
+
+
+def _rules() -> Iterator[Row]:
+    families = {rule.family for rule in catalogue.invariants().values()}
+    for lanes in (False, True):
+        ledger = told(_STREAMS, lanes=lanes)
+        events = len(ledger)
+        read_and_judged(ledger)
+        with without_collector():
+            costs = interleaved({"rules": partial(here, partial(read_and_judged, ledger))}, rounds=7)
+        each = cpu(costs["rules"]) / events / len(families) * 1e6
+        yield Row(
+            number="15",
+            what=f"all {len(catalogue.invariants())} rules over one ledger, per event and rule family"
+            + (", a lane per stream" if lanes else ", one lane"),
+            against="–",
+            budget=1.0,
+            value=each,
+            unit="µs",
+            detail=f"{events} events, {len(families)} families",
+        )
+    yield from _linear()
+
+
+def _linear() -> Iterator[Row]:
+    for lanes in (False, True):
+        n = _STREAMS if lanes else _STREAMS // 4
+        sizes = {"n": partial(_from_nothing, n, lanes), "4n": partial(_from_nothing, 4 * n, lanes)}
+        with without_collector():
+            costs = interleaved(sizes, rounds=9)
+        yield Row(
+            number="17",
+            what=f"ledger time for 4 n events{', a lane per stream' if lanes else ''}: record, read, judge",
+            against="4 times the time for n",
+            budget=1.25,
+            value=cpu(costs["4n"]) / cpu(costs["n"]) / 4,
+        )
+
+
+def _from_nothing(streams: int, lanes: bool) -> Cost:
+    return here(lambda: read_and_judged(told(streams, lanes=lanes)))
+
+
+# -- leaks ----------------------------------------------------------------------------------------
+
+
+def _snapshot() -> Row:
+    import psutil
+
+    me = psutil.Process()
+
+    def walk() -> None:
+        me.children(recursive=True)
+        me.net_connections()
+
+    costs = interleaved({"snapshot": _each(Before, 200), "psutil": _each(walk, 5)}, rounds=7)
+    ours, peer = cpu(costs["snapshot"]) / 200, cpu(costs["psutil"]) / 5
+    return Row(
+        number="14",
+        what="leak snapshot: threads and sockets",
+        against="psutil: children and connections",
+        budget=50.0,
+        value=ours * 1e6,
+        unit="µs",
+        detail=f"psutil {peer * 1e6:.0f} µs",
+    )
+
+
+def _each(action: Callable[[], object], times: int) -> Callable[[], Cost]:
+    def repeat() -> None:
+        for _ in range(times):
+            action()
+
+    return lambda: here(repeat)
