@@ -92,6 +92,8 @@ class Body:
         places = [p.begin + len(p.data) for p in self._inserts if p.insert.what in ("error", "raw")]
         if any(isinstance(move, Hold) and move.why == "keep-open" for _, move in self._reply.moves):
             places.append(len(self.data))
+        if self._turn.finish == "missing":
+            places += [mark.at for mark in self.marks if mark.what == "finish"]
         return max(places, default=None)
 
     # -- inserts

@@ -26,9 +26,9 @@ ERROR_STATUS: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """A finish reason on the wire, and whether it permits the offered calls to run."""
+    """A finish reason on the wire (None: its place is empty), and whether it permits the offered calls."""
 
-    wire: str
+    wire: str | None
     permits: bool
 
 

@@ -119,7 +119,8 @@ def _turn(reply: Reply, turn: Turn, nonces: dict[str, str], setting: Setting) ->
     body = Body(frames, turn, reply, setting.dialect, streams=setting.mode == "stream")
     marks = body.marks
     complete = "marker" if setting.strict else "finish"
-    complete_at = next((mark.at for mark in marks if mark.what == complete), None)
+    reached = next((mark.at for mark in marks if mark.what == complete), None)
+    complete_at = None if turn.finish == "missing" else reached
     content_type = reply.content_type or (
         setting.dialect.content_type if body.streams else "application/json"
     )

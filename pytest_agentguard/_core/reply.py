@@ -100,10 +100,17 @@ class Reply:
         return self._with(ToolCall(name, fragments, id, problem, key))
 
     def finish(self, reason: str) -> Reply:
-        """Say why the model stopped: one of ``stop, tool_calls, length, filter, refusal, unknown``."""
+        """Say why the model stopped: one of ``stop, tool_calls, length, filter, refusal, unknown``.
+
+        ``missing`` sends the markers without a reason, so that the reply is never complete.
+        """
         if reason not in FINISHES:
             raise unknown_name("finish reason", reason, FINISHES)
-        return replace(self, turn=replace(self.turn, finish=reason))
+        return replace(
+            self,
+            turn=replace(self.turn, finish=reason),
+            fault="missing-finish" if reason == "missing" else self.fault,
+        )
 
     def usage(self) -> Reply:
         """Report token usage the way the dialect does."""

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-FINISHES = ("stop", "tool_calls", "length", "filter", "refusal", "unknown")
-"""Neutral finish reasons; each dialect maps them to its own words and says whether they permit the calls."""
+FINISHES = ("stop", "tool_calls", "length", "filter", "refusal", "unknown", "missing")
+"""Neutral finish reasons; each dialect maps them to its own words and says whether they permit the calls.
+
+``missing`` leaves the place of the reason empty: the markers come, and the turn is never complete.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ FINISHES = {
     "filter": Finish("refusal", permits=False),
     "refusal": Finish("refusal", permits=False),
     "unknown": Finish("agentguard_unknown", permits=False),
+    "missing": Finish(None, permits=False),
 }
 
 

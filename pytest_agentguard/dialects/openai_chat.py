@@ -37,6 +37,7 @@ FINISHES = {
     "filter": Finish("content_filter", permits=False),
     "refusal": Finish("content_filter", permits=False),
     "unknown": Finish("agentguard_unknown", permits=False),
+    "missing": Finish(None, permits=False),
 }
 
 

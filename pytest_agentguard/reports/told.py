@@ -117,6 +117,8 @@ class Telling:
 
     def _completion(self, end: StreamEnded, start: ReplyStarted | None) -> str:
         if not end.complete:
+            if start is not None and start.finish == "missing":
+                return "no finish reason"
             if start is not None and start.mode == "block":
                 return "body not whole"
             return "no completion marker" if end.finished else "no finish reason"

@@ -121,6 +121,24 @@ def _errors_after_a_call() -> Iterator[Scenario]:
         )
 
 
+_NO_REASON = (
+    Scenario(
+        id="missing-finish-after-call",
+        summary="The call is whole and the end is marked, but no finish reason was given.",
+        invariants=("no-tool-on-incomplete-stream",),
+        script=then_recover(_stopped(record(), "missing", "no finish reason after a whole call")),
+        hint="The finish reason is what permits the call; its place is empty.",
+    ),
+    Scenario(
+        id="missing-finish-in-text",
+        summary="The text ends and the end is marked, but no finish reason was given.",
+        invariants=("no-success-on-incomplete-stream",),
+        script=then_recover(_stopped(Reply().text(_PARTIAL), "missing", "no finish reason after a text")),
+        dialects=("openai-chat",),
+        hint="Whether the text is whole or cut off, only the finish reason says.",
+    ),
+)
+
 _CUT_BY_ERROR = (
     Scenario(
         id="error-inside-value",
@@ -149,4 +167,4 @@ _CUT_BY_ERROR = (
     ),
 )
 
-SCENARIOS = (*_LENGTH, *_withdrawn(), *_errors_after_a_call(), *_CUT_BY_ERROR)
+SCENARIOS = (*_LENGTH, *_withdrawn(), *_errors_after_a_call(), *_NO_REASON, *_CUT_BY_ERROR)

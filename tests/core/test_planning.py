@@ -344,6 +344,17 @@ def test_permission_follows_the_finish_reason(case: Case, finish: str) -> None:
     assert completed["permits"] is expected
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_turn_without_a_finish_reason_is_never_complete(case: Case, strict: bool) -> None:
+    made = case.plan(TALK.finish("missing"), strict=strict)
+    size = len(made.body)
+    finish = next(mark.at for mark in made.marks if mark.what == "finish")
+
+    assert not made.delivered(size).complete
+    assert (made.delivered(finish - 1).fired, made.delivered(finish).fired) == (False, True)
+    assert all(n.kind is not StreamCompleted for _, n in told(made))
+
+
 def test_events_split_gives_every_event_and_every_insert_a_chunk(streamed: Case) -> None:
     made = streamed.plan(TALK.keep_alive(after_event(1)).split(by="event"))
     chunks = [step.data for step in made.steps() if isinstance(step, Send)]

@@ -215,9 +215,10 @@ def test_ids_of_responses_are_unique(dialect: Dialect) -> None:
         ("filter", "refusal", False),
         ("refusal", "refusal", False),
         ("unknown", "agentguard_unknown", False),
+        ("missing", None, False),
     ],
 )
-def test_stop_reasons(dialect: Dialect, finish: str, wire: str, permits: bool) -> None:
+def test_stop_reasons(dialect: Dialect, finish: str, wire: str | None, permits: bool) -> None:
     turn = Turn((Text(("a",)),), finish)
     delta = events(dialect, turn)[-2]["delta"]
     body = json.loads(body_of(dialect, turn))

@@ -179,9 +179,10 @@ def test_ids_of_responses_are_unique(dialect: Dialect) -> None:
         ("filter", "content_filter", False),
         ("refusal", "content_filter", False),
         ("unknown", "agentguard_unknown", False),
+        ("missing", None, False),
     ],
 )
-def test_finish_reasons(dialect: Dialect, finish: str, wire: str, permits: bool) -> None:
+def test_finish_reasons(dialect: Dialect, finish: str, wire: str | None, permits: bool) -> None:
     turn = Turn((Text(("a",)),), finish)
     assert events(dialect, turn)[-2]["choices"][0]["finish_reason"] == wire
     assert whole(dialect, turn)["choices"][0]["finish_reason"] == wire
