@@ -54,6 +54,13 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert [link for link in local if not _leads(page, link)] == []
 
 
+def test_the_index_leads_to_every_page() -> None:
+    folder = ROOT / "docs"
+    links = _LINK.findall((folder / "index.md").read_text(encoding="utf-8"))
+
+    assert {str(page.relative_to(folder)) for page in folder.rglob("*.md")} - {"index.md"} <= set(links)
+
+
 def _leads(page: Path, link: str) -> bool:
     name, _, anchor = link.partition("#")
     target = (page.parent / name).resolve() if name else page
