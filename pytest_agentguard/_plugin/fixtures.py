@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pytest_agentguard._core.events import RunEnded, RunStarted, TranscriptRejec
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.verdict import Outcome, Verdict, judge, undelivered
 from pytest_agentguard._plugin.runs import Run, ended_by
+from pytest_agentguard._witnesses import clock
 from pytest_agentguard.catalogue import dialects, invariant
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class AgentGuard:
         seed: str = "0",
         strict: bool = False,
     ) -> None:
-        self.ledger = Ledger(clock=time.monotonic)
+        self.ledger = Ledger(clock=clock.now)
         self.judged = False
         self.findings = ""
         self.failure: BaseException | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -23,6 +22,7 @@ from pytest_agentguard._runner.execution import Execution, Stage, Way
 from pytest_agentguard._runner.judging import control_verdict, first_bad, invalid, is_sweep, judge_case
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
 from pytest_agentguard._runner.turnstile import Turnstile
+from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.engine import Engine
 
 _WATCHED = 3  # cases under way for each run that is active: most of them are only being watched
@@ -131,7 +131,7 @@ class Battery:
     # -- one case ---------------------------------------------------------------------------------
 
     def _run(self, case: Case) -> CaseResult:
-        begun = time.monotonic()
+        begun = clock.now()
         control, execution = self._control(case)
         if control.uncovered:
             return CaseResult(case=case, uncovered=control.uncovered)
@@ -142,13 +142,13 @@ class Battery:
             verdicts = [control_verdict(control), *self._judge(case, execution)]
         else:
             with self._turnstile.pass_through(case.scenario.heavy):
-                begun = time.monotonic()
+                begun = clock.now()
                 execution = self._execute(case)
                 verdicts = self._judge(case, execution)
                 execution, verdicts = self._confirmed(case, execution, verdicts)
         if not case.scenario.control:
             verdicts = [v for v in verdicts if v.invariant != "control"]
-        seconds = time.monotonic() - begun
+        seconds = clock.now() - begun
         result = CaseResult(
             case=case,
             checks=tuple(self._check(case, verdict, seconds) for verdict in verdicts),

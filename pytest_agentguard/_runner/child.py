@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
 from queue import Empty, SimpleQueue
@@ -31,8 +30,12 @@ from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._runner import leftovers, outcome, system, tree
 from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.orders import JobOrder, RunOrder
+from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
 from pytest_agentguard._witnesses.tool_spy import build_tool
+
+# taken now, since an agent may replace what is in a module
+_write, _fstat, _line = os.write, os.fstat, json.JSONEncoder().encode
 
 _lane: contextvars.ContextVar[str | None] = contextvars.ContextVar("agentguard_lane", default=None)
 
@@ -47,9 +50,9 @@ class Notes:
     def send(self, what: str, lane: str = "") -> bool:
         """``ready``, ``ended`` with a lane, or ``watched``; False where it cannot be told any more."""
         try:
-            if os.fstat(self._descriptor).st_ino != self._inode:
+            if _fstat(self._descriptor).st_ino != self._inode:
                 return False
-            os.write(self._descriptor, json.dumps([what, lane]).encode() + b"\n")
+            _write(self._descriptor, _line([what, lane]).encode() + b"\n")
         except OSError:
             return False
         return True
@@ -84,7 +87,7 @@ class Child:
         except BaseException as error:  # a loop that broke down
             self._broke(error)
             self._after_jobs()
-            time.sleep(self._order.watch)
+            clock.sleep(self._order.watch)
         self._leave(self._before.left(self._order.own_lane))
         self._over()
 
@@ -108,7 +111,7 @@ class Child:
                 worker.join()
         self._call(self._adapter.stop)
         self._after_jobs()
-        time.sleep(self._order.watch)
+        clock.sleep(self._order.watch)
 
     def _take(self, jobs: SimpleQueue[JobOrder]) -> None:
         while True:
@@ -166,8 +169,8 @@ class Child:
         await _in_spite_of_cancels(lambda: asyncio.wait(tasks))
         await self._acall(self._adapter.stop)
         self._after_jobs()
-        until = time.monotonic() + self._order.watch
-        await _in_spite_of_cancels(lambda: asyncio.sleep(until - time.monotonic()))
+        until = clock.now() + self._order.watch
+        await _in_spite_of_cancels(lambda: asyncio.sleep(until - clock.now()))
         own = self._order.own_lane
         self._leave(leftovers.tasks_left(before | tasks, lambda task: lane_of(task) or own))
         self._leave(self._before.left(own))
@@ -251,7 +254,7 @@ class Child:
         """The supervisor ends this process once it has looked at what is below it."""
         _flush()
         if self._notes.send("watched"):
-            time.sleep(2 * limits.PROCESS_GRACE_SECONDS)
+            clock.sleep(2 * limits.PROCESS_GRACE_SECONDS)
         os._exit(0)
 
     def _current_lane(self) -> str:

@@ -38,7 +38,7 @@ def read_control(ledger: Ledger, dialect: str, mode: str, *, plain: bool) -> Con
         spoken = {(r.dialect, r.mode) for r in requests}
         if all(d != dialect for d, _ in spoken):
             return Control(uncovered=f"{dialect} (the agent speaks {_names(d for d, _ in spoken)})")
-        if all(m != mode for _, m in spoken):
+        if all(m not in (mode, "") for _, m in spoken):  # none: a body that nobody can read
             return Control(uncovered=f"{mode} replies (the agent asks for {_names(m for _, m in spoken)})")
     reason = unsound(ledger)
     if reason is not None:

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from pytest_agentguard._core.errors import LimitReached, UsageError
 from pytest_agentguard._runner import environment, outcome
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
 from pytest_agentguard._runner.settings import Settings
+from pytest_agentguard._witnesses import clock
 
 _PIECE = 64 * 1024
 _LOG = 4000  # characters of what a warm parent wrote that an error shows
@@ -50,7 +50,7 @@ class RunHandle:
 
     def wait(self) -> RunReceipt:
         """The receipt, once everything of the run is over."""
-        if not self._done.wait(max(0.0, self._deadline - time.monotonic()) + _MARGIN_SECONDS):
+        if not self._done.wait(max(0.0, self._deadline - clock.now()) + _MARGIN_SECONDS):
             raise LimitReached(f"run {self.order.id} gave no receipt")
         assert self._receipt is not None
         return self._receipt
@@ -96,7 +96,7 @@ class AgentHost:
             raise UsageError(f"root {str(root)!r} is not a folder")
         self.spec = spec
         self._import_seconds = import_seconds
-        self._import_deadline = time.monotonic() + import_seconds
+        self._import_deadline = clock.now() + import_seconds
         self._hello: Hello | None = None
         self._said = threading.Event()
         self._sending = threading.Lock()
@@ -150,7 +150,7 @@ class AgentHost:
         hello = self.hello()
         allowed = order.seconds + order.watch + 3 * limits.PROCESS_GRACE_SECONDS + _MARGIN_SECONDS
         allowed += self._import_seconds if hello.fresh else 0.0
-        run = RunHandle(order, on_ended, time.monotonic() + allowed)
+        run = RunHandle(order, on_ended, clock.now() + allowed)
         ours, theirs = socket.socketpair()
         run._channel = ours
         with theirs:
@@ -236,7 +236,7 @@ class AgentHost:
         deadlines = [run._deadline for run in runs]
         if self._hello is None:
             deadlines.append(self._import_deadline)
-        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+        return max(0.0, min(deadlines) - clock.now()) if deadlines else None
 
     def _take_started(self, runs: set[RunHandle]) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -302,7 +302,7 @@ class AgentHost:
         runs.discard(run)
 
     def _expire(self, runs: set[RunHandle]) -> None:
-        now = time.monotonic()
+        now = clock.now()
         if self._hello is None and now >= self._import_deadline:
             self._kill()
             why = f"the import of {self.spec!r} took longer than import_seconds={self._import_seconds:g}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from pytest_agentguard._core.events import RunEnded, RunStarted, WatchEnded, Wit
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._runner import outcome
 from pytest_agentguard._runner.orders import Hello, JobOrder, RunOrder, RunReceipt
+from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
 from pytest_agentguard._witnesses.tool_spy import build_tool
 
@@ -64,7 +64,7 @@ class _Run:
         self._journal = JournalFile(order.journal)
         self._lock = threading.Lock()
         self._open = {job.lane for job in order.jobs}
-        self._begun = time.monotonic()
+        self._begun = clock.now()
         self._at_once = threading.BoundedSemaphore(order.at_once)
         self._threads = [threading.Thread(target=self._one, args=(job,), daemon=True) for job in order.jobs]
         for thread in self._threads:
@@ -73,14 +73,14 @@ class _Run:
     def wait(self) -> RunReceipt:
         """Wait for every job or the hard deadline, then for the observation window."""
         for thread in self._threads:
-            thread.join(max(0.0, self._begun + self._order.seconds - time.monotonic()))
+            thread.join(max(0.0, self._begun + self._order.seconds - clock.now()))
         for job in self._order.jobs:
             self._end(job.lane, {"how": "killed", "error": f"still running after {self._order.seconds} s"})
         threading.Event().wait(self._order.watch)
         self._record(WatchEnded, self._order.own_lane, seconds=self._order.watch)
         if not any(thread.is_alive() for thread in self._threads):
             self._journal.close()  # a thread that hangs may still record into it
-        return RunReceipt(seconds=time.monotonic() - self._begun)
+        return RunReceipt(seconds=clock.now() - self._begun)
 
     def _one(self, order: JobOrder) -> None:
         with self._at_once:

@@ -120,14 +120,14 @@ def _ended_lanes(order: RunOrder) -> Iterator[str]:
 
 
 def _name(error: BaseException) -> str:
-    kind = type(error)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    """The class with its module, which built-in ones lack; nothing of a metaclass is called."""
+    return type.__repr__(type(error)).removeprefix("<class '").removesuffix("'>")
 
 
 def _guarded(shown: Any, value: Any) -> str:
     try:
         return str(shown(value))
-    except Exception as error:  # somebody else's code
+    except (Exception, SystemExit) as error:  # somebody else's code
         return f"<{type(value).__qualname__}, whose text raised {type(error).__qualname__}>"
 
 

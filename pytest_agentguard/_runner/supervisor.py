@@ -10,7 +10,6 @@ import selectors
 import signal
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from enum import Enum, auto
@@ -22,6 +21,7 @@ from pytest_agentguard._core.events import Event, LeftBehind, ProcessOutput, Wat
 from pytest_agentguard._runner import child, outcome, system, tree
 from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.orders import RunOrder, RunReceipt
+from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
 
 _PIECE = 64 * 1024
@@ -97,7 +97,7 @@ class Supervisor:
         self._note = bytearray()
         self._child = 0
         self._status: int | None = None
-        self._began = self._watch_began = time.monotonic()
+        self._began = self._watch_began = clock.now()
         self._watched = 0.0
         self._phase = Phase.IMPORTING if import_seconds else Phase.RUNNING
         self._deadline = self._began + (import_seconds or order.seconds)
@@ -114,7 +114,7 @@ class Supervisor:
         self._register()
         while self._phase not in _OVER:
             self._select(self._deadline)
-            if self._phase not in _OVER and time.monotonic() >= self._deadline:
+            if self._phase not in _OVER and clock.now() >= self._deadline:
                 self._phase = Phase.EXPIRED
         self._finish()
 
@@ -140,7 +140,7 @@ class Supervisor:
             self._selector.register(source, selectors.EVENT_READ, act)
 
     def _select(self, until: float) -> None:
-        for key, _ in self._selector.select(max(0.0, until - time.monotonic())):
+        for key, _ in self._selector.select(max(0.0, until - clock.now())):
             key.data()
 
     def _reap(self) -> None:
@@ -167,7 +167,7 @@ class Supervisor:
                 self._noted(*json.loads(line))
 
     def _noted(self, what: str, lane: str) -> None:
-        now = time.monotonic()
+        now = clock.now()
         match what:
             case "ready":
                 self._phase = Phase.RUNNING
@@ -206,7 +206,7 @@ class Supervisor:
             self._tell_ended(list(self._waiting))  # their end was in the journal, only the note was lost
         if self._phase in (Phase.WATCHED, Phase.GONE):
             self._look_at_survivors()
-            self._watched = time.monotonic() - self._watch_began
+            self._watched = clock.now() - self._watch_began
         tree.end_all(self._survivors)
         for name, output in (("stdout", self._stdout), ("stderr", self._stderr)):
             output.drain()
@@ -217,7 +217,7 @@ class Supervisor:
 
     def _how_it_ended(self) -> dict[str, Any] | None:
         """The end of the lanes that have not ended by themselves; None where all have."""
-        now = time.monotonic()
+        now = clock.now()
         match self._phase:
             case Phase.GONE:
                 self._watch_began = now if self._waiting else self._watch_began
@@ -239,14 +239,14 @@ class Supervisor:
         """Processes that outlive the window and the grace period are left behind."""
         if self._phase is Phase.GONE:
             self._wait_while(lambda: bool(self._left()), self._watch_began + self._order.watch)
-        grace = time.monotonic() + limits.PROCESS_GRACE_SECONDS
+        grace = clock.now() + limits.PROCESS_GRACE_SECONDS
         self._wait_while(lambda: bool(self._left()), grace)
         for process in self._left():
             self._record(LeftBehind, kind="process", what=f"pid={process.pid} {process.command}")
 
     def _wait_while(self, holds: Callable[[], bool], until: float) -> None:
-        while self._phase is not Phase.ABORTED and holds() and time.monotonic() < until:
-            self._select(min(until, time.monotonic() + 0.02))
+        while self._phase is not Phase.ABORTED and holds() and clock.now() < until:
+            self._select(min(until, clock.now() + 0.02))
 
     def _left(self) -> list[tree.Process]:
         return [p for p in self._survivors() if p.pid != self._child and not p.is_helper]
@@ -272,7 +272,7 @@ class Supervisor:
                 self._tell(ended=lane)
 
     def _receipt(self) -> str:
-        seconds = round(time.monotonic() - self._began, 3)
+        seconds = round(clock.now() - self._began, 3)
         return RunReceipt(stdout=self._stdout.text, stderr=self._stderr.text, seconds=seconds).to_json()
 
     def _tell(self, **message: str) -> None:

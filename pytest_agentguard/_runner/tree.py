@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pytest_agentguard._core import limits
+from pytest_agentguard._witnesses import clock
 
 TOKEN = "AGENTGUARD_RUN"
 _COMMAND = 200  # characters of a command line
@@ -77,15 +77,15 @@ def end_all(
 
     Own children that have ended are reaped; ``reaped`` gets the pid and the status of each.
     """
-    deadline = time.monotonic() + seconds
+    deadline = clock.now() + seconds
     while living := find():
-        if time.monotonic() > deadline:
+        if clock.now() > deadline:
             return False
         for process in living:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process.pid, signal.SIGKILL)
         _reap_into(reaped)
-        time.sleep(0.001)  # a killed process needs a moment to be gone
+        clock.sleep(0.001)  # a killed process needs a moment to be gone
     _reap_into(reaped)
     return True
 
@@ -94,11 +94,11 @@ def stop(pid: int, *, seconds: float = 0.1) -> None:
     """Have a child of this process do nothing more, with its files and sockets still open."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGSTOP)
-    deadline = time.monotonic() + seconds
+    deadline = clock.now() + seconds
     seen = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
     with contextlib.suppress(ChildProcessError):
-        while os.waitid(os.P_PID, pid, seen) is None and time.monotonic() < deadline:
-            time.sleep(0.001)
+        while os.waitid(os.P_PID, pid, seen) is None and clock.now() < deadline:
+            clock.sleep(0.001)
 
 
 def reap() -> list[tuple[int, int]]:

@@ -16,7 +16,6 @@ import selectors
 import signal
 import socket
 import sys
-import time
 import traceback
 from dataclasses import dataclass
 from typing import NoReturn
@@ -30,6 +29,7 @@ from pytest_agentguard._runner.load import hello
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
 from pytest_agentguard._runner.settings import Settings
 from pytest_agentguard._runner.supervisor import Supervisor
+from pytest_agentguard._witnesses import clock
 
 _PIECE = 64 * 1024
 _NOT_THE_AGENT = (os.path.dirname(__file__), "<frozen importlib", importlib.__file__)
@@ -130,7 +130,7 @@ class Warm:
                 sys.stderr.flush()
                 os._exit(status)
         allowed = importing + order.seconds + order.watch + 3 * limits.PROCESS_GRACE_SECONDS
-        self._runs[pid] = Run(order, channel, time.monotonic() + allowed + _MARGIN_SECONDS)
+        self._runs[pid] = Run(order, channel, clock.now() + allowed + _MARGIN_SECONDS)
 
     def _ready(self) -> Adapter:
         return self._adapter or self._settings.load()
@@ -173,10 +173,10 @@ class Warm:
 
     def _timeout(self) -> float | None:
         deadlines = [run.deadline for run in self._runs.values()]
-        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+        return max(0.0, min(deadlines) - clock.now()) if deadlines else None
 
     def _end_overdue(self) -> None:
-        now = time.monotonic()
+        now = clock.now()
         for pid, run in self._runs.items():
             if now >= run.deadline:
                 run.deadline = now + 1.0
@@ -242,11 +242,11 @@ def _wakeup() -> int:
 
 
 def _threads_remain() -> bool:
-    deadline = time.monotonic() + _SETTLE_SECONDS
+    deadline = clock.now() + _SETTLE_SECONDS
     while system.thread_count() > 1:
-        if time.monotonic() > deadline:
+        if clock.now() > deadline:
             return True
-        time.sleep(0.005)
+        clock.sleep(0.005)
     return False
 
 

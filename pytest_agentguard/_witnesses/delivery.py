@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Protocol
 
 from pytest_agentguard._core.plan import End, Hold, Note, Pause, Plan, Repeat, Send, Step
+from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.engine import Timer
 from pytest_agentguard._witnesses.framing import Frame
 from pytest_agentguard._witnesses.outbox import Outbox
@@ -132,7 +132,7 @@ class Delivery:
         if self.over:
             return
         if self._sent_at:  # the silence that the client left in
-            self._gap = max(self._gap, time.monotonic() - self._sent_at)
+            self._gap = max(self._gap, clock.now() - self._sent_at)
         self.exchange.client_closed()
         self._let_go("client-closed")
         self._end("client-left")
@@ -227,7 +227,7 @@ class Delivery:
         if count:
             if self.exchange.tap is not None:
                 self.exchange.tap(b"".join(pieces)[:count])
-            now = time.monotonic()
+            now = clock.now()
             self._gap = max(self._gap, now - self._sent_at) if self._sent_at else 0.0
             self._sent_at = now
             self._count(self._out.left(count))

@@ -7,7 +7,6 @@ import os
 import selectors
 import socket
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Protocol
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import LimitReached
+from pytest_agentguard._witnesses import clock
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
@@ -161,7 +161,7 @@ class Engine:
     def later(self, seconds: float, action: Callable[[], None], handler: Handler) -> Timer:
         """Run ``action`` after ``seconds``; what it raises goes to ``handler``."""
         timer = Timer(action, handler)
-        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), timer))
+        heapq.heappush(self._timers, (clock.now() + seconds, next(self._order), timer))
         return timer
 
     def _serve(self) -> None:
@@ -179,10 +179,10 @@ class Engine:
             self._close_all()
 
     def _until_due(self) -> float | None:
-        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+        return max(0.0, self._timers[0][0] - clock.now()) if self._timers else None
 
     def _fire_due(self) -> None:
-        now = time.monotonic()
+        now = clock.now()
         while self._timers and self._timers[0][0] <= now:
             heapq.heappop(self._timers)[2].fire()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,9 @@ from typing import Any
 from pytest_agentguard._core.events import Event
 from pytest_agentguard._core.journal import decode, encode
 from pytest_agentguard._core.ledger import Ledger, Recorder
+from pytest_agentguard._witnesses import clock
+
+_open, _write, _fstat = os.open, os.write, os.fstat  # taken now: an agent may replace what is in `os`
 
 Entry = tuple[float, type[Event], dict[str, Any]]
 
@@ -33,12 +35,12 @@ class JournalFile:
     def record(self, kind: type[Event], /, **fields: Any) -> None:
         """Append one fact, with the system-wide monotonic time."""
         # an empty line first: should a writer have died in the middle of its line, only that line is lost
-        line = b"\n" + encode(time.monotonic(), kind, fields)
+        line = b"\n" + encode(clock.now(), kind, fields)
         if not self._is_mine():
             self._open()
-        written = os.write(self._fd, line)
+        written = _write(self._fd, line)
         if written < len(line):
-            os.write(self._fd, line[written:])
+            _write(self._fd, line[written:])
 
     def close(self) -> None:
         """Close the file; a later fact opens it again."""
@@ -56,13 +58,13 @@ class JournalFile:
         return JournalFile, (self.path,)
 
     def _open(self) -> None:
-        self._fd = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        status = os.fstat(self._fd)
+        self._fd = _open(self.path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        status = _fstat(self._fd)
         self._file = (status.st_dev, status.st_ino)
 
     def _is_mine(self) -> bool:
         try:
-            status = os.fstat(self._fd)
+            status = _fstat(self._fd)
         except OSError:
             return False
         return (status.st_dev, status.st_ino) == self._file

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
+import json
 import os
 import signal
 import socket
@@ -133,6 +135,51 @@ def _close_everything_and_reopen(job: Any) -> str:
     return "closed"
 
 
+class _Broken(Exception):
+    def __str__(self) -> str:
+        raise SystemExit("no text")
+
+
+class _Kind(type):
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class _BrokenKind(Exception, metaclass=_Kind):
+    pass
+
+
+def _replace(module: Any, *names: str) -> Callable[[Any], str]:
+    """Replace functions by ones that raise, then use a tool."""
+
+    def wrong(*args: Any, **kwargs: Any) -> None:
+        raise OSError("replaced")
+
+    def act(job: Any) -> str:
+        for name in names:
+            setattr(module, name, wrong)
+        return str(job.tools[0].run(x="1"))
+
+    return act
+
+
+def _freeze_time(job: Any) -> str:
+    time.monotonic = time.time = lambda: 0.0
+    time.sleep = lambda seconds: None
+    return "frozen"
+
+
+def _write_facts(job: Any) -> str:
+    """Lines in the journal that are no facts, the last one without its end."""
+    for kind in ("ToolStarted", "RunEnded", "StreamEnded"):
+        for fields in ({"tool": 5}, {"arguments": "x"}, {"code": "x"}, {"begun": "x"}, {"wings": 2}):
+            line = json.dumps([1.0, kind, {"witness": "runner", **fields}])
+            for descriptor in range(3, 256):
+                with contextlib.suppress(OSError):
+                    os.write(descriptor, line.encode() + b"\n" + line[:20].encode())
+    return str(job.tools[0].run(x="1"))
+
+
 def _raise(error: BaseException) -> Callable[[Any], None]:
     def act(job: Any) -> None:
         raise error
@@ -223,6 +270,11 @@ _ACTS: dict[str, Callable[[Any], Any]] = {
     "exit above a daemon": _exit_above_a_daemon,
     "print": _print,
     "write everywhere": _write_everywhere,
+    "write facts": _write_facts,
+    "replace os": _replace(os, "open", "write", "fstat"),
+    "replace json": _replace(json, "dumps"),
+    "freeze time": _freeze_time,
+    "freeze time and hang": lambda job: (_freeze_time(job), threading.Event().wait()),
     "close everything": _close_everything,
     "close everything and hang": lambda job: (_close_everything(job), time.sleep(LONG)),
     "close everything and exit": lambda job: (_close_everything(job), os._exit(3)),
@@ -236,6 +288,8 @@ _ACTS: dict[str, Callable[[Any], Any]] = {
     "raise KeyboardInterrupt": _raise(KeyboardInterrupt()),
     "raise SystemExit": _raise(SystemExit(3)),
     "raise CancelledError": _raise(asyncio.CancelledError()),
+    "raise without a text": _raise(_Broken()),
+    "raise without a name": _raise(_BrokenKind("odd")),
     "raise a group": _raise_a_group,
     "raise with a cause": _raise_with_a_cause,
     "leave a thread": _leave_a_thread,

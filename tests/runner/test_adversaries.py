@@ -7,7 +7,14 @@ import signal
 import pytest
 from runs import Start
 
-from pytest_agentguard.events import LeftBehind, ProcessOutput, RunEnded, ToolStarted, WatchEnded
+from pytest_agentguard.events import (
+    LeftBehind,
+    ProcessOutput,
+    RunEnded,
+    ToolFinished,
+    ToolStarted,
+    WatchEnded,
+)
 
 HANGS = {"seconds": 0.5}
 
@@ -155,3 +162,25 @@ def test_a_loop_whose_descriptors_are_gone_ends_its_own_run(astart: Start) -> No
     assert bad.finish().end.how == "returned"
     assert bad.told == [""]
     assert astart("again").finish().end.answer == "answer to again"
+
+
+@pytest.mark.parametrize("prompt", ["write facts", "replace os", "replace json"])
+def test_facts_are_recorded_whatever_the_agent_does_to_its_process(start: Start, prompt: str) -> None:
+    ledger = start(prompt).finish()
+
+    assert [started.arguments for started in ledger.of(ToolStarted)] == [{"x": "1"}]
+    assert [(end.how, end.answer) for end in ledger.of(RunEnded)] == [
+        ("returned", ledger.first(ToolFinished).result)
+    ]
+
+
+def test_the_window_lasts_although_the_agent_has_frozen_its_clock(start: Start) -> None:
+    ledger = start("freeze time", watch=0.2).finish()
+
+    assert ledger.end.answer == "frozen"
+    assert ledger.first(WatchEnded).seconds >= 0.2
+    assert [event.t for event in ledger] == sorted(event.t for event in ledger)
+
+
+def test_the_deadline_holds_although_the_agent_has_frozen_its_clock(start: Start) -> None:
+    assert start("freeze time and hang", **HANGS).finish().end.how == "killed"

@@ -130,6 +130,11 @@ def test_other_dialect_or_mode_of_a_plain_function_is_not_covered() -> None:
     assert (found.problem, found.uncovered) == ("", "stream replies (the agent asks for block)")
 
 
+def test_body_that_nobody_can_read_is_no_other_mode() -> None:
+    found = read(STARTED, request(1, mode=""), run_ended(answer="ok"), plain=True)
+    assert (found.problem, found.uncovered) == ("tool starts=0 expected=1; the run returned 'ok'", "")
+
+
 def test_other_dialect_or_mode_of_an_adapter_that_offered_it_is_a_problem() -> None:
     spoken = (STARTED, request(1, "anthropic", "block"), run_ended(answer="ok"))
     found = read(*spoken, plain=False)

@@ -22,6 +22,9 @@ def test_the_start_says_what_the_agent_was_given(start: Start) -> None:
     assert [type(event) for event in ledger][:4] == [RunStarted, ToolStarted, ToolFinished, RunEnded]
 
 
+NO_TEXT = "<_Broken, whose text raised SystemExit>"
+
+
 @pytest.mark.parametrize(
     ("prompt", "how", "answer", "error"),
     [
@@ -52,6 +55,8 @@ def test_a_return_is_a_claim(
         ("raise BaseException", "raised", "base", ("BaseException",)),
         ("raise KeyboardInterrupt", "raised", "", ("KeyboardInterrupt",)),
         ("raise SystemExit", "raised", "3", ("SystemExit",)),
+        ("raise without a text", "raised", NO_TEXT, ("adversaries._Broken",)),
+        ("raise without a name", "raised", "odd", ("adversaries._BrokenKind",)),
         ("raise CancelledError", "cancelled", "", ("asyncio.exceptions.CancelledError",)),
         ("raise with a cause", "raised", "gave up", ("RuntimeError", "ConnectionResetError")),
         ("raise a group", "raised", "several (2 sub-exceptions)", ("ExceptionGroup", "ValueError")),
