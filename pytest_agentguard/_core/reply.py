@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_agentguard._core import limits
+from pytest_agentguard._core.dialect import ERROR_STATUS
 from pytest_agentguard._core.errors import UsageError, unknown_name
 from pytest_agentguard._core.plan import End, Hold, Move, Pause
 from pytest_agentguard._core.script import (
@@ -187,6 +188,7 @@ class Reply:
         """Send an error event in mid-stream; ``then`` is ``end``, ``done`` (the marker alone) or ``rest``."""
         if then not in ("end", "done", "rest"):
             raise UsageError(f"Reply.error(then=…) takes end, done or rest, not {then!r}")
+        _look_at_kind(kind)
         where = at_byte(at) if isinstance(at, int) else at or BEFORE_FINISH
         insert = Insert(where, "error", kind, message or f"{kind} (scripted)")
         more = (Insert(where, "done"),) if then == "done" else ()
@@ -197,6 +199,7 @@ class Reply:
         self, status: int, kind: str = "", message: str = "", *, retry_after: str | float | None = None
     ) -> Reply:
         """Answer with an HTTP status and the dialect's own error body."""
+        _look_at_kind(kind or kind_of(status))
         headers = self.headers if retry_after is None else (*self.headers, ("Retry-After", f"{retry_after}"))
         http = Http(status, kind or kind_of(status), body=None, message=message)
         return replace(self, http=http, headers=headers, fault=self.fault or f"status-{status}")
@@ -218,6 +221,7 @@ class Reply:
 
     def json_error(self, kind: str = "server", message: str = "", *, status: int = 200) -> Reply:
         """Answer with the dialect's error body as JSON, with status 200 unless said otherwise."""
+        _look_at_kind(kind)
         return replace(self, http=Http(status, kind, body=None, message=message), fault="json-error")
 
     def body(self, data: bytes, *, content_type: str = "application/json", status: int = 200) -> Reply:
@@ -388,3 +392,8 @@ def _thirds(text: str) -> list[str]:
         pieces.append(text[begin:stop])
         begin = stop
     return pieces or [""]
+
+
+def _look_at_kind(kind: str) -> None:
+    if kind not in ERROR_STATUS:
+        raise unknown_name("kind of error", kind, ERROR_STATUS)

@@ -244,3 +244,17 @@ def test_wrong_use_raises_at_once_and_names_the_method(message: str, use: Callab
     with pytest.raises(UsageError) as raised:
         use()
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Reply().error("overlod"),
+        lambda: Reply().json_error("overlod"),
+        lambda: Reply().status(503, "overlod"),
+    ],
+)
+def test_kind_of_error_that_does_not_exist_is_wrong_use(make: Callable[[], Reply]) -> None:
+    with pytest.raises(UsageError) as raised:
+        make()
+    assert str(raised.value) == "unknown kind of error 'overlod'; did you mean 'overloaded'?"
