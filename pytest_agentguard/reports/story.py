@@ -29,6 +29,8 @@ _HIDE = {
     "planned_end",
 }
 _SHOW = {"StreamEnded": {"end": "clean"}}
+_CONTROL_FAILED = "control failed: "
+_TOLD_ELSEWHERE = "the same job with nothing wrong has to work first; see the control"
 _PROVES_NOTHING = "a run whose control or fault did not work proves nothing"
 EVIDENCE_SHOWN = 12  # evidence lines of one story, then only how many more
 
@@ -50,23 +52,25 @@ def render(
     """The story of a check that fails.
 
     ``hint`` says in one sentence why this is wrong; ``label`` names the lane of a sweep that broke first;
-    ``rerun`` is the command that runs this case again, broken over lines only where a shell allows it.
+    ``rerun`` is the command that runs this case again, broken over lines only where a shell allows it. What
+    is invalid because the control failed says no more than that: the control has a story of its own.
     """
     invalid = check.outcome == Outcome.INVALID
+    elsewhere = invalid and check.invariant != "control" and check.summary.startswith(_CONTROL_FAILED)
     lanes = ledger.by_lane()
     lane = _lane(check, label)
     own = lanes.get(lane, Ledger() if len(lanes) > 1 else ledger)
     streams = [str(e["stream"]) for e in check.evidence if e.get("stream")]
     telling = Telling(own, stream_of(own, streams), unicode)
     rows = [("invalid", check.summary)] if invalid else []
-    rows += [(name, text) for name, text in _told(telling) if text]
+    rows += [] if elsewhere else [(name, text) for name, text in _told(telling) if text]
     rows += [("sweep", _first(label, len(lanes)))] if label else []
     rows += [] if invalid else [("finding", check.summary)]
-    rows.append(("why", _PROVES_NOTHING if invalid else hint))
+    rows.append(("why", _TOLD_ELSEWHERE if elsewhere else _PROVES_NOTHING if invalid else hint))
     level = "invalid" if invalid else check.level
     lines = _title((agent, check.invariant, f"{dialect}, {mode}", level), width, unicode)
     lines += [line for name, text in rows if text for line in _row(name, text, width, unicode)]
-    lines += _evidence(check.evidence, set(streams), width, unicode)
+    lines += [] if elsewhere else _evidence(check.evidence, set(streams), width, unicode)
     if rerun:
         again = command(safe(rerun, unicode), width, _INDENT)
         lines += [f"{'rerun':<11}{again[0]}", *again[1:]]

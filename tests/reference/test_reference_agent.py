@@ -44,6 +44,7 @@ FAULTS_OF_BOTH_MODES = {
     "filter": (CALL.finish("filter"), errors.Refused),
     "refusal": (CALL.finish("refusal"), errors.Refused),
     "unknown": (CALL.finish("unknown"), errors.UnknownFinish),
+    "missing": (CALL.finish("missing"), errors.IncompleteReply),
     "html": (Reply().html(), errors.NotAReply),
     "challenge": (Reply().challenge(), errors.NotAReply),
     "wrong type": (CALL.typed("text/plain"), errors.NotAReply),

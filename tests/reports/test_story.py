@@ -159,6 +159,18 @@ def test_failed_control_makes_an_invalid_story_that_says_what_failed():
     ]
 
 
+def test_what_depends_on_a_failed_control_does_not_tell_its_story_again():
+    ledger = given.control_failed()
+    facts = "control failed: tool=record observed=0 expected=1"
+    verdict = given.verdict(ledger, RULE, facts, RunEnded, outcome=Outcome.INVALID)
+
+    assert [line[:9].strip() for line in render(verdict, ledger, "cut-inside-value")[1:]] == [
+        "invalid",
+        "why",
+        "rerun",
+    ]
+
+
 def test_a_marker_that_is_missing_behind_a_finish_reason_is_told_as_it_is():
     ledger = Ledger([given.began(), given.ended(sent=9, planned=9, finished=True)])
 
@@ -261,7 +273,7 @@ def test_a_story_without_any_ledger_still_says_why_it_is_invalid():
     assert render(verdict, Ledger(), "cut-inside-value", rerun="") == [
         "____ langchain · no-tool-on-incomplete-stream · openai-chat, stream · invalid ____",
         "invalid    control failed: agent could not be imported: no",
-        "why        a run whose control or fault did not work proves nothing",
+        "why        the same job with nothing wrong has to work first; see the control",
     ]
 
 
