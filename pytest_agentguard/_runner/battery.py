@@ -234,17 +234,22 @@ class Battery:
     def _confirmed(
         self, case: Case, execution: Execution, verdicts: list[Verdict]
     ) -> tuple[Execution, list[Verdict]]:
-        """What stands of a violation once it has been repeated.
+        """What stands of a case once what may be due to company or load has been repeated.
 
         A healthy pace that killed an agent is tried again slowly, since a busy machine looks the same. For
         a sweep that broke, the first bad lane is repeated alone, so that the story is about one run. If it
         keeps the rule when it is alone, the agent does not bear many jobs side by side; that is not what the
-        rule is about, and the sweep is repeated lane by lane.
+        rule is about, and the sweep is repeated lane by lane. So it is where a lane never asked for its
+        reply: the agent may refuse a second job while the first is under way.
         """
         if case.scenario.paced and any(v.outcome is Outcome.VIOLATED for v in verdicts):
             self._stage.drop(execution)
             execution = self._execute(case, first=_PATIENCE[1])
             return execution, self._judge(case, execution)
+        if is_sweep(case.scenario) and execution.missed and not self._is_single(case.agent):
+            self._stage.drop(execution)
+            execution = self._execute(case, one_by_one=True)
+            verdicts = self._judge(case, execution)
         lane, bad = first_bad(verdicts) if is_sweep(case.scenario) else ("", None)
         if bad is None:
             return execution, verdicts

@@ -40,6 +40,7 @@ class Execution:
 
     ledger: Ledger = field(default_factory=Ledger)
     problem: str = ""
+    missed: bool = False  # a reply of the script was never requested
     files: tuple[Path, ...] = ()
     label: str = ""
 
@@ -201,7 +202,9 @@ class Stage:
         (folder / "stdout.txt").write_text(receipt.stdout, errors="replace")
         (folder / "stderr.txt").write_text(receipt.stderr, errors="replace")
         problem = f"scripted and never requested: {unplayed[0]}" if unplayed else receipt.error
-        return Execution(ledger=read(folder / "journal.jsonl"), problem=problem, files=(folder,))
+        return Execution(
+            ledger=read(folder / "journal.jsonl"), problem=problem, missed=bool(unplayed), files=(folder,)
+        )
 
     def _endpoint(self, act: Act, journal: JournalFile, folder: Path) -> Endpoint:
         return Endpoint(

@@ -190,6 +190,27 @@ def test_agent_that_bears_no_company_is_judged_lane_by_lane(tmp_path: Path) -> N
     assert len(inside) == 3 + 1 + 3  # side by side, the first alone, one by one
 
 
+@pytest.mark.parametrize(("careful_alone", "outcome"), [(True, "held"), (False, "violated")])
+def test_agent_that_refuses_company_is_judged_lane_by_lane(
+    tmp_path: Path, careful_alone: bool, outcome: str
+) -> None:
+    """It raises where another run is under way, so that most lanes never ask for their reply."""
+    company, first = threading.Barrier(3), threading.Event()
+
+    def agent(job: Any) -> str:
+        if "/lane/" not in job.endpoint.root_url:
+            return careful(job)
+        if not first.is_set():
+            company.wait(5)
+            first.set()
+            raise RuntimeError("one job at a time")
+        return careful(job) if careful_alone else careless(job)
+
+    together = sweep("byte-1", "byte-2", "byte-3")
+    with battery(tmp_path, agent, together) as made:
+        assert outcomes(made.result(case(together))) == {CUT[0]: outcome}
+
+
 def test_healthy_pace_that_kills_is_tried_again_slowly(tmp_path: Path) -> None:
     survives = ("healthy-slow-stream-survives",)
     given: list[float] = []
