@@ -211,13 +211,15 @@ def _marks(frames: Sequence[Frame], pieces: Sequence[bytes]) -> tuple[Mark, ...]
     marks: list[Mark] = []
     at = 0
     for frame, data in zip(frames, pieces, strict=True):
-        marks += [Mark(at, "begun", key) for key in frame.begins]
+        if frame.begins:
+            marks += [Mark(at, "begun", key) for key in frame.begins]
         if frame.finish:
             marks.append(Mark(at, "finish-starts"))
         at += len(data)
         if frame.piece is not None:
             marks.append(Mark(at, "piece", piece=frame.piece))
-        marks += [Mark(at, "whole", key) for key in frame.wholes]
+        if frame.wholes:
+            marks += [Mark(at, "whole", key) for key in frame.wholes]
         if frame.event:
             marks.append(Mark(at, "event"))
         if frame.finish:

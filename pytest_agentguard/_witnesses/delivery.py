@@ -180,16 +180,17 @@ class Delivery:
     def _gather(self, data: bytes) -> None:
         """Queue a piece and those that are ready behind it, each as a chunk of its own."""
         self._push(data)
-        while self._out.size < _GATHER_BYTES:
-            match self._take():
-                case Send(more):
-                    self._push(more)
-                case None:
-                    self._exhaust()
-                    return
-                case step:
-                    self._ahead = step
-                    return
+        out, lead, trail = self._out, self._frame.lead, self._frame.trail
+        while out.size < _GATHER_BYTES:
+            step = next(self._steps, None)
+            if type(step) is Send:  # the one line that runs for every event of a long stream
+                out.push(step.data, lead(len(step.data)), trail)
+            elif step is None:
+                self._exhaust()
+                return
+            else:
+                self._ahead = step
+                return
 
     def _exhaust(self) -> None:
         self._exhausted = True

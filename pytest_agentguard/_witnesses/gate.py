@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 from collections.abc import Callable
@@ -39,6 +38,8 @@ class Gate:
         return self.is_open()
 
     async def _pass_asyncio(self, limit: float) -> None:
+        import asyncio  # here, since most tests that use an endpoint have no loop
+
         loop = asyncio.get_running_loop()
         reached: asyncio.Future[None] = loop.create_future()
 

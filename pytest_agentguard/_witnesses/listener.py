@@ -23,6 +23,7 @@ class Listener:
     def __init__(self, engine: Engine, service: Service) -> None:
         self._engine = engine
         self._service = service
+        self._closed = False
         self._connections: dict[Connection, None] = {}  # in order of arrival
         self._socket = _listening_socket()
         self.port: int = self._socket.getsockname()[1]
@@ -32,10 +33,12 @@ class Listener:
 
     def release(self, by: str, chosen: Callable[[Exchange], bool]) -> None:
         """Let go of the holds of every answer that is ``chosen``, and return when that is done."""
-        self._engine.run(lambda: self._release(by, chosen))
+        if not self._closed:
+            self._engine.run(lambda: self._release(by, chosen))
 
     def close(self) -> None:
         """Stop listening and end every connection; it is done on return."""
+        self._closed = True
         if not self._engine.run(self._close):
             self._socket.close()
 

@@ -20,15 +20,16 @@ class Outbox:
 
     def push(self, body: bytes | memoryview, lead: bytes = b"", trail: bytes = b"") -> None:
         """Queue a piece of the body between its framing."""
-        if lead:
+        span = before, size, after = len(lead), len(body), len(trail)
+        if before:
             self._pieces.append(lead)
-        if body:
+        if size:
             self._pieces.append(body)
-        if trail:
+        if after:
             self._pieces.append(trail)
-        self._spans.append((len(lead), len(body), len(trail)))
-        self._body += len(body)
-        self.size += len(lead) + len(body) + len(trail)
+        self._spans.append(span)
+        self._body += size
+        self.size += before + size + after
 
     def pieces(self) -> list[bytes | memoryview]:
         """What to hand to the socket."""

@@ -65,20 +65,26 @@ def _in_use(place: Path) -> Row:
     (place / "bare").mkdir()
     (place / "bare" / "test_it.py").write_text(_BARE)
     (site / "rewriting.py").write_text(_REWRITTEN)
+    with_bytecode = _installed(place / "compiled")
     start = {
         "bare": partial(_pytest, place / "bare", site, writes=False),
+        "compiled": partial(_pytest, place, with_bytecode, "agentguard", writes=True),
         "plain": partial(_pytest, place, site, "agentguard", writes=False),
         "rewritten": partial(_pytest, place, site, "agentguard", writes=False, options=("-p", "rewriting")),
     }
-    costs = interleaved(start, rounds=5)
-    plain, rewritten = overhead(costs, "plain", "bare"), overhead(costs, "rewritten", "bare")
+    start["compiled"]()  # the first one compiles
+    costs = interleaved(start, rounds=7)
+    plain, rewritten = overhead(costs, "plain", "compiled"), overhead(costs, "rewritten", "compiled")
+    over_bare = ", ".join(
+        f"{name} +{overhead(costs, name, 'bare') * 1e3:.0f} ms" for name in ("compiled", "plain", "rewritten")
+    )
     return Row(
         number="3",
-        what="engine in use, without bytecode of pytest's",
-        against="the same engine rewritten, both over bare pytest",
+        what="engine in use: what a session costs more where pytest cannot keep bytecode",
+        against="the same with every module of ours rewritten",
         budget=0.1,
-        value=plain / rewritten,
-        detail=f"plain +{plain * 1e3:.0f} ms, rewritten +{rewritten * 1e3:.0f} ms",
+        value=max(0.0, plain) / rewritten,
+        detail=f"{plain * 1e3:.0f} ms, rewritten {rewritten * 1e3:.0f} ms; over bare pytest: {over_bare}",
     )
 
 

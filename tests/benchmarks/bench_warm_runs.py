@@ -9,48 +9,80 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from measuring import Row
+from measuring import Cost, Row
 
 from pytest_agentguard import RECORD
 from pytest_agentguard._runner.host import AgentHost
 from pytest_agentguard._runner.orders import JobOrder, RunOrder
 from pytest_agentguard._witnesses.journal_file import read
-from pytest_agentguard.events import RunStarted
+from pytest_agentguard.events import RunEnded, RunStarted
 
+HERE = str(Path(__file__).parent)
 _COLD = 3
-_RUNS = 7
+_RUNS = 20
+_AGENT = """
+import os
+import bench_warm_runs as spent
+from pytest_agentguard.adapters import openai
+
+openai.prepare()
+
+def run(job):
+    family = (os.getpid(), os.getppid(), spent.parent(os.getppid()))
+    return str(sum(map(spent.spent, family)))
+"""
 
 
 def rows() -> Iterator[Row]:
-    """The openai adapter."""
-    frame = {"number": "12", "what": "one more run, up to the first line of it (wall)", "budget": 0.02}
-    frame["against"] = "cold start of the openai adapter: process, import, client"
-    if find_spec("openai") is None:
-        yield Row(**frame, value=None, detail="not installed")
+    """An agent that imports what the openai adapter imports, and answers at once."""
+    frame = {
+        "number": "12",
+        "what": "one more run, up to its first line: CPU of all processes",
+        "budget": 0.02,
+    }
+    frame["against"] = "cold start: process, import of openai, client"
+    if find_spec("openai") is None or not Path("/proc/self/schedstat").exists():
+        yield Row(**frame, value=None, detail="needs openai, and Linux with /proc/self/schedstat")
         return
-    cold, more = [], []
+    cold, more, walls = [], [], []
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "agent.py").write_text(f"import sys\nsys.path.insert(0, {HERE!r})\n{_AGENT}")
         for n in range(_COLD):
-            begun = time.monotonic()
-            with AgentHost("openai", root=Path(folder)) as host:
+            with AgentHost("agent.py:run", root=Path(folder)) as host:
                 assert host.hello().error == ""
-                cold.append(time.monotonic() - begun)
-                more += [_until_started(host, Path(folder) / f"{n}-{k}.jsonl") for k in range(_RUNS)]
+                cold.append(spent(host._process.pid))
+                for k in range(_RUNS):
+                    taken = _one_more(host, Path(folder) / f"{n}-{k}.jsonl")
+                    more.append(taken.cpu)
+                    walls.append(taken.wall)
     yield Row(
         **frame,
         value=median(more) / median(cold),
-        detail=f"{median(more) * 1e3:.1f} ms, cold {median(cold) * 1e3:.0f} ms",
+        detail=f"{median(more) * 1e3:.1f} ms, cold {median(cold) * 1e3:.0f} ms; "
+        f"wall {median(walls) * 1e3:.1f} ms on this machine",
     )
 
 
-def _until_started(host: AgentHost, journal: Path) -> float:
-    """From the order to the fact that the run has started, which is recorded right before its first line."""
-    url = "http://127.0.0.1:9"  # nobody listens there, so it ends at once
+def spent(pid: int) -> float:
+    """CPU of one process so far."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def parent(pid: int) -> int:
+    """The parent of a process."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _one_more(host: AgentHost, journal: Path) -> Cost:
+    """From the order to the first line of the run: warm parent, supervisor and the run itself."""
+    url = "http://127.0.0.1:9"
     job = JobOrder(
         lane="", prompt="go", dialect="openai-chat", base_url=f"{url}/v1", root_url=url, tools=(RECORD,)
     )
     order = RunOrder(id=journal.stem, jobs=(job,), journal=journal, seconds=10.0, watch=0.0)
-    begun = time.monotonic()
+    before, begun = spent(host._process.pid), time.monotonic()
     host.start(order, lambda lane: None).wait()
-    (started,) = read(journal).of(RunStarted)
-    return started.t - begun
+    facts = read(journal)
+    (started,), (ended,) = facts.of(RunStarted), facts.of(RunEnded)
+    assert ended.answer is not None, ended.error
+    return Cost(float(ended.answer) - before, started.t - begun)

@@ -126,8 +126,11 @@ def raw_server(answer: bytes) -> Iterator[RawServer]:
 
 
 @contextmanager
-def starlette_server(events: Sequence[bytes]) -> Iterator[int]:
-    """A starlette application that streams ``events`` one by one, under uvicorn in a thread; its port."""
+def starlette_server(events: Sequence[bytes], *, compiled: bool = False) -> Iterator[int]:
+    """A starlette application that streams ``events`` one by one, under uvicorn in a thread; its port.
+
+    ``compiled`` lets uvicorn choose uvloop and httptools, where they are installed.
+    """
     import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request
@@ -143,7 +146,8 @@ def starlette_server(events: Sequence[bytes]) -> Iterator[int]:
         return StreamingResponse(stream(), media_type="text/event-stream")
 
     application = Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])
-    server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
+    parts = {} if compiled else {"loop": "asyncio", "http": "h11"}
+    server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off", **parts))
     sock = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([sock],), name="starlette-server", daemon=True)
     thread.start()
