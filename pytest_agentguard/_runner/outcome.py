@@ -22,6 +22,7 @@ _CANCELLATIONS = (
     ("concurrent.futures", "CancelledError"),
     ("trio", "Cancelled"),
 )
+_MEMBERS = vars(BaseExceptionGroup)["exceptions"].__get__  # which a subclass may hide
 _HOW = {"completed": "returned", "limited": "limited", "failed": "failed", "cancelled": "cancelled"}
 
 
@@ -80,7 +81,7 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         if isinstance(current, BaseExceptionGroup):
-            current = current.exceptions[0]
+            current = _MEMBERS(current)[0]
         else:
             current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 

@@ -149,6 +149,12 @@ class _BrokenKind(Exception, metaclass=_Kind):
     pass
 
 
+class _BrokenGroup(ExceptionGroup[ValueError]):
+    @property
+    def exceptions(self) -> Any:
+        raise RuntimeError("no members")
+
+
 def _replace(module: Any, *names: str) -> Callable[[Any], str]:
     """Replace functions by ones that raise, then use a tool."""
 
@@ -290,6 +296,7 @@ _ACTS: dict[str, Callable[[Any], Any]] = {
     "raise CancelledError": _raise(asyncio.CancelledError()),
     "raise without a text": _raise(_Broken()),
     "raise without a name": _raise(_BrokenKind("odd")),
+    "raise a broken group": _raise(_BrokenGroup("several", [ValueError("leaf")])),
     "raise a group": _raise_a_group,
     "raise with a cause": _raise_with_a_cause,
     "leave a thread": _leave_a_thread,

@@ -57,6 +57,12 @@ def test_a_return_is_a_claim(
         ("raise SystemExit", "raised", "3", ("SystemExit",)),
         ("raise without a text", "raised", NO_TEXT, ("adversaries._Broken",)),
         ("raise without a name", "raised", "odd", ("adversaries._BrokenKind",)),
+        (
+            "raise a broken group",
+            "raised",
+            "several (1 sub-exception)",
+            ("adversaries._BrokenGroup", "ValueError"),
+        ),
         ("raise CancelledError", "cancelled", "", ("asyncio.exceptions.CancelledError",)),
         ("raise with a cause", "raised", "gave up", ("RuntimeError", "ConnectionResetError")),
         ("raise a group", "raised", "several (2 sub-exceptions)", ("ExceptionGroup", "ValueError")),
