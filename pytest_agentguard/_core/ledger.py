@@ -159,7 +159,8 @@ class _View:
 
     def of(self, kind: type[E], equals: dict[str, Any]) -> tuple[E, ...]:
         found: tuple[Any, ...] = self._kinds.get(kind, ())
-        rest = list(equals.items())
+        if not equals:
+            return found
         for name, value in equals.items():
             try:
                 group: tuple[Any, ...] = self._index(kind, name).get(value, ())
@@ -168,7 +169,7 @@ class _View:
             if len(equals) == 1:
                 return group
             found = min(found, group, key=len)  # the rarest value leaves the least to look at
-        return tuple(e for e in found if all(getattr(e, n) == v for n, v in rest)) if rest else found
+        return tuple(e for e in found if all(getattr(e, n) == v for n, v in equals.items()))
 
     def _index(self, kind: type[Event], name: str) -> dict[Any, tuple[Event, ...]]:
         index = self._keys.get((kind, name))

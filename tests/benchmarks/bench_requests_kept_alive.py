@@ -122,18 +122,20 @@ def _patterns(engine: Engine) -> Row:
             path = urlsplit(server.base_url("openai-chat", lane)).path + "/chat/completions"
             actions[name] = partial(ask, stack.enter_context(closing(connected(server.root_url))), path)
         costs = interleaved({name: partial(here, one) for name, one in actions.items()}, rounds=100)
-    waits = {name: percentile([cost.wall * 1e3 for cost in found], 99) for name, found in costs.items()}
+    waits = {
+        name: percentile([max(0.0, cost.wall - cost.cpu) * 1e3 for cost in found], 99)
+        for name, found in costs.items()
+    }
     machine = waits.pop("raw")
     worst = max(waits, key=lambda name: waits[name])
     return Row(
         number="8",
-        what=f"no stall in any of {len(waits)} send patterns: the largest p99, less that of a raw server",
+        what=f"no stall in any of {len(waits)} send patterns: the largest p99 of the time without CPU",
         against="a raw blocking server in the same rounds",
         budget=_STALL,
-        value=max(0.0, waits[worst] - machine),
+        value=waits[worst],
         unit="ms",
-        detail=f"{worst}: p99 {waits[worst]:.1f} ms, raw {machine:.1f} ms; "
-        f"largest p50 {max(wall(costs[name]) for name in waits) * 1e3:.1f} ms",
+        detail=f"{worst}; raw {machine:.1f} ms",
     )
 
 
