@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.dialect import Dialect
+from pytest_agentguard._core.events import RequestReceived, RunEnded, RunStarted, WatchEnded
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.plan import Pause, Plan
@@ -201,10 +202,10 @@ class Stage:
             journal.close()
         (folder / "stdout.txt").write_text(receipt.stdout, errors="replace")
         (folder / "stderr.txt").write_text(receipt.stderr, errors="replace")
+        ledger = read(folder / "journal.jsonl")
         problem = f"scripted and never requested: {unplayed[0]}" if unplayed else receipt.error
-        return Execution(
-            ledger=read(folder / "journal.jsonl"), problem=problem, missed=bool(unplayed), files=(folder,)
-        )
+        problem = problem or _torn(ledger, act.lanes)
+        return Execution(ledger=ledger, problem=problem, missed=bool(unplayed), files=(folder,))
 
     def _endpoint(self, act: Act, journal: JournalFile, folder: Path) -> Endpoint:
         return Endpoint(
@@ -231,6 +232,16 @@ class Stage:
         """Delete what a run wrote."""
         for folder in execution.files:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _torn(ledger: Ledger, lanes: Sequence[Lane]) -> str:
+    """What is missing of a journal that the agent has removed or cut, or that found no room on the disk."""
+    known = {lane.label for lane in lanes}
+    acted = known & {request.lane for request in ledger.of(RequestReceived)}
+    started, ended = ({fact.lane for fact in ledger.of(kind)} for kind in (RunStarted, RunEnded))
+    if acted <= started and known <= ended and ledger.first(WatchEnded) is not None:
+        return ""
+    return "the journal of the run is not whole: it was removed or cut, or found no room"
 
 
 def _segment(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -275,6 +276,23 @@ def test_run_that_cannot_be_started_proves_nothing(tmp_path: Path) -> None:
         [check] = made.result(case(TEXT)).checks
     assert check.outcome == "invalid"
     assert check.summary == ("control failed: the run was not carried out: LimitReached: no process left")
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda journal: os.truncate(journal, 0)])
+def test_run_whose_journal_was_spoilt_proves_nothing(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    runs: list[str] = []
+
+    def agent(job: Any) -> str:
+        runs.append(job.prompt)
+        if len(runs) > 1:  # not in the control
+            spoil(next((tmp_path / "scratch").glob("*/journal.jsonl")))
+        return careful(job)
+
+    cut = scenario("cut", cut_call)
+    with battery(tmp_path, agent, cut) as made:
+        [check] = made.result(case(cut)).checks
+    assert check.outcome == "invalid"
+    assert check.summary.startswith("the journal of the run is not whole")
 
 
 def test_agent_that_could_not_be_imported_proves_nothing(tmp_path: Path) -> None:
