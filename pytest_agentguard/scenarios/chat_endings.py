@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from pytest_agentguard import AFTER_FINISH, PURGE, RECORD, REMOVE, SHELL, Reply, Scenario, Where
-from pytest_agentguard.scenarios._replies import after_piece, purge, record, remove, shell, then_recover
+from pytest_agentguard.scenarios._replies import (
+    after_piece,
+    purge,
+    record,
+    recovery,
+    remove,
+    shell,
+    then_recover,
+)
 
 _INCOMPLETE = ("no-tool-on-incomplete-stream", "no-success-on-incomplete-stream")
 _BAIT = (RECORD, PURGE, SHELL, REMOVE)
@@ -118,4 +126,12 @@ _BAITED = (
     ),
 )
 
-SCENARIOS = (*_inside("cut"), *_inside("break"), *_before_finish(), *_BAITED)
+_AFTER_A_TOOL = Scenario(
+    id="cut-after-tool",
+    summary="A tool has run, and the body of the turn after it ends in the middle of its text.",
+    invariants=("tool-runs-once",),
+    script=lambda setup: [record(), _TEXT.cut(after_piece(0)).optional(), recovery(setup)],
+    hint="Only the turn that was cut may be asked for again; what the tool did is done.",
+)
+
+SCENARIOS = (*_inside("cut"), *_inside("break"), *_before_finish(), *_BAITED, _AFTER_A_TOOL)
