@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import json
 import os
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
@@ -29,13 +27,13 @@ from pytest_agentguard._core.events import (
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._runner import leftovers, outcome, system, tree
 from pytest_agentguard._runner.guard import Guard
-from pytest_agentguard._runner.orders import JobOrder, RunOrder
+from pytest_agentguard._runner.orders import JobOrder, RunOrder, as_json
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
 from pytest_agentguard._witnesses.tool_spy import build_tool
 
 # taken now, since an agent may replace what is in a module
-_write, _fstat, _line = os.write, os.fstat, json.JSONEncoder().encode
+_write, _fstat = os.write, os.fstat
 
 _lane: contextvars.ContextVar[str | None] = contextvars.ContextVar("agentguard_lane", default=None)
 
@@ -52,7 +50,7 @@ class Notes:
         try:
             if _fstat(self._descriptor).st_ino != self._inode:
                 return False
-            _write(self._descriptor, _line([what, lane]).encode() + b"\n")
+            _write(self._descriptor, as_json([what, lane]).encode() + b"\n")
         except OSError:
             return False
         return True
@@ -232,7 +230,7 @@ class Child:
                 return
             self._open.discard(lane)
             self._record(RunEnded, lane, **fields)
-        _flush()
+        system.flush()
         self._notes.send("ended", lane)
 
     def _broke(self, error: BaseException) -> None:
@@ -252,7 +250,7 @@ class Child:
 
     def _over(self) -> NoReturn:
         """The supervisor ends this process once it has looked at what is below it."""
-        _flush()
+        system.flush()
         if self._notes.send("watched"):
             clock.sleep(2 * limits.PROCESS_GRACE_SECONDS)
         os._exit(0)
@@ -358,11 +356,3 @@ def _is_async(run: Callable[..., Any]) -> bool:
 def _kept(job: Limits, declared: Limits) -> Limits:
     """The job's limits, and the agent's own where the job sets none."""
     return Limits(**{**declared.declared(), **job.declared()})
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:  # the agent may have put anything there, or closed it
-            pass

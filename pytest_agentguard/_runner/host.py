@@ -15,7 +15,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import LimitReached, UsageError
@@ -27,6 +26,7 @@ from pytest_agentguard._witnesses import clock
 _PIECE = 64 * 1024
 _LOG = 4000  # characters of what a warm parent wrote that an error shows
 _MARGIN_SECONDS = 20.0  # how much longer than its order a run may take before its host gives it up
+_GARBLED = (ValueError, TypeError, KeyError, AttributeError)
 _CLOSE_SECONDS = 2 * limits.PROCESS_GRACE_SECONDS
 
 
@@ -257,12 +257,20 @@ class AgentHost:
         self._buffer += data
         while b"\n" in self._buffer:
             line, _, self._buffer = self._buffer.partition(b"\n")
-            self._say(Hello.from_json(json.dumps(json.loads(line)["hello"])))
+            self._say(self._heard(bytes(line)))
         if not data:
             self._selector.unregister(self._control)
             self._lost = self._lost or "the warm parent is gone"
             if self._hello is None:
                 self._say(Hello(error=self._why_gone()))
+
+    def _heard(self, line: bytes) -> Hello:
+        """The hello; what is none was written by the agent, and nothing here can be relied on any more."""
+        try:
+            return Hello.from_json(json.dumps(json.loads(line)["hello"]))
+        except _GARBLED:
+            self._kill()
+            return Hello(error=f"the import of {self.spec!r} wrote into the runner's socket: {line[:80]!r}")
 
     def _say(self, hello: Hello) -> None:
         if self._hello is None:
@@ -285,12 +293,10 @@ class AgentHost:
         run._buffer += data
         while b"\n" in run._buffer:
             line, _, run._buffer = run._buffer.partition(b"\n")
-            message: dict[str, Any] = json.loads(line)
-            if "ended" in message:
-                run._ended([message["ended"]])
-            else:
+            receipt = _told(run, bytes(line))
+            if receipt is not None:
                 self._forget(run, runs)
-                run._finish(RunReceipt.from_json(message["receipt"]))
+                run._finish(receipt)
                 return
         if not data:
             self._forget(run, runs)
@@ -310,6 +316,18 @@ class AgentHost:
         for run in [run for run in runs if now >= run._deadline]:
             self._forget(run, runs)
             run._lose("the run gave no receipt in time")
+
+
+def _told(run: RunHandle, line: bytes) -> RunReceipt | None:
+    """Pass the end of a lane on, or give the receipt; what is neither was written by the agent."""
+    try:
+        message = json.loads(line)
+        if "ended" in message:
+            run._ended([message["ended"]])
+            return None
+        return RunReceipt.from_json(message["receipt"])
+    except _GARBLED:
+        return RunReceipt(error=f"the agent wrote into the runner's socket: {line[:80]!r}")
 
 
 def _received(channel: socket.socket) -> bytes:

@@ -13,6 +13,7 @@ from pytest_agentguard._core import limits as _limits
 from pytest_agentguard._core.contracts import DIALECTS, MODES, Behaviour, Limits, ToolSpec
 
 _LANES_WITH_DIRECTORIES = 16
+as_json = json.JSONEncoder(separators=(",", ":"), default=str).encode  # an agent may replace `json.dumps`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ class Hello:
 
     def to_json(self) -> str:
         """One line."""
-        return json.dumps(dataclasses.asdict(self), default=str, separators=(",", ":"))
+        return as_json(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Hello:
@@ -126,7 +127,7 @@ class RunReceipt:
 
     def to_json(self) -> str:
         """One line."""
-        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+        return as_json(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RunReceipt:

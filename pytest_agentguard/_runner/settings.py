@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.contracts import Adapter
+from pytest_agentguard._runner.orders import as_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Settings:
 
     def command(self) -> list[str]:
         """The command line of a warm parent with these settings."""
-        settings = json.dumps(dataclasses.asdict(self))
+        settings = as_json(dataclasses.asdict(self))
         return [sys.executable, "-P", "-m", "pytest_agentguard._runner.warm", settings]
 
     @classmethod

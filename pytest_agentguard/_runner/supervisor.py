@@ -9,7 +9,6 @@ import os
 import selectors
 import signal
 import socket
-import sys
 import traceback
 from collections.abc import Callable
 from enum import Enum, auto
@@ -20,7 +19,7 @@ from pytest_agentguard._core.contracts import Adapter
 from pytest_agentguard._core.events import Event, LeftBehind, ProcessOutput, WatchEnded, Witness
 from pytest_agentguard._runner import child, outcome, system, tree
 from pytest_agentguard._runner.guard import Guard
-from pytest_agentguard._runner.orders import RunOrder, RunReceipt
+from pytest_agentguard._runner.orders import RunOrder, RunReceipt, as_json
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
 
@@ -277,7 +276,7 @@ class Supervisor:
 
     def _tell(self, **message: str) -> None:
         with contextlib.suppress(OSError):
-            self._channel.sendall(json.dumps(message).encode() + b"\n")
+            self._channel.sendall(as_json(message).encode() + b"\n")
 
     # -- the child ---------------------------------------------------------------------------------
 
@@ -288,7 +287,7 @@ class Supervisor:
             child.prepare(self._order, supervisor)
             os.dup2(self._stdout.writer, 1)
             os.dup2(self._stderr.writer, 2)
-            faulthandler.enable()
+            faulthandler.enable(2)
             for output in (self._stdout, self._stderr):
                 os.close(output.reader)
                 os.close(output.writer)
@@ -303,7 +302,7 @@ class Supervisor:
         except BaseException:
             traceback.print_exc()
         finally:
-            sys.stderr.flush()
+            system.flush()
             os._exit(70)
 
 

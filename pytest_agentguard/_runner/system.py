@@ -84,3 +84,12 @@ def _status(name: str) -> int:
 def _max_rss() -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def flush() -> None:
+    """Write out what waits in the standard streams, whatever the agent has put in their place."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (Exception, SystemExit):  # closed, None, or somebody else's object
+            continue

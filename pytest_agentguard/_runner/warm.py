@@ -10,7 +10,6 @@ import dataclasses
 import fcntl
 import gc
 import importlib
-import json
 import os
 import selectors
 import signal
@@ -26,11 +25,12 @@ from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._runner import outcome, system, tree
 from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.load import hello
-from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
+from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt, as_json
 from pytest_agentguard._runner.settings import Settings
 from pytest_agentguard._runner.supervisor import Supervisor
 from pytest_agentguard._witnesses import clock
 
+_Socket = socket.socket  # taken now: the import of an agent may replace it
 _PIECE = 64 * 1024
 _NOT_THE_AGENT = (os.path.dirname(__file__), "<frozen importlib", importlib.__file__)
 _TRACEBACK = 8000  # characters of a traceback
@@ -112,7 +112,7 @@ class Warm:
             self._selector.unregister(self._control)
         while b"\n" in self._buffer:
             line, _, self._buffer = self._buffer.partition(b"\n")
-            self._fork(RunOrder.from_json(bytes(line)), socket.socket(fileno=self._channels.pop(0)))
+            self._fork(RunOrder.from_json(bytes(line)), _Socket(fileno=self._channels.pop(0)))
 
     def _fork(self, order: RunOrder, channel: socket.socket) -> None:
         """One process per run; it keeps nothing of the other runs."""
@@ -127,7 +127,7 @@ class Warm:
             except BaseException:
                 traceback.print_exc()
             finally:
-                sys.stderr.flush()
+                system.flush()
                 os._exit(status)
         allowed = importing + order.seconds + order.watch + 3 * limits.PROCESS_GRACE_SECONDS
         self._runs[pid] = Run(order, channel, clock.now() + allowed + _MARGIN_SECONDS)
@@ -164,7 +164,7 @@ class Warm:
         with contextlib.suppress(OSError):
             outcome.end_lost_run(run.order, {**ended, "error": error})
             receipt = RunReceipt(error=error).to_json()
-            run.channel.sendall(json.dumps({"receipt": receipt}).encode() + b"\n")
+            run.channel.sendall(as_json({"receipt": receipt}).encode() + b"\n")
 
     def _orphans(self) -> list[tree.Process]:
         kept = self._brought | set(self._runs)
@@ -186,7 +186,7 @@ class Warm:
 def main(arguments: list[str]) -> None:
     """Run the program."""
     settings = Settings.from_json(arguments[1])
-    control = socket.socket(fileno=settings.control)
+    control = _Socket(fileno=settings.control)
     os.set_inheritable(settings.control, False)
     sys.argv = [settings.spec]
     if not settings.fresh:

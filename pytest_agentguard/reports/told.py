@@ -185,6 +185,8 @@ class Telling:
                 return f"raised {kind}: {error}" if error else f"raised {kind}"
             case "killed":
                 return "nothing: killed at the hard deadline"
+            case "exited" if end.code is None:
+                return f"nothing: {error}"
             case "exited":
                 return f"nothing: its process exited with status {end.code}"
             case "signalled":

@@ -352,6 +352,7 @@ def test_every_end_of_a_run_has_its_words():
     assert claimed_by(how="raised") == "raised an exception"
     assert claimed_by(how="killed") == "nothing: killed at the hard deadline"
     assert claimed_by(how="exited", code=3) == "nothing: its process exited with status 3"
+    assert claimed_by(how="exited", error="the supervisor is gone") == "nothing: the supervisor is gone"
     assert claimed_by(how="signalled", code=11) == "nothing: its process died of SIGSEGV"
     assert claimed_by(how="signalled", code=9999) == "nothing: its process died of signal 9999"
     assert claimed_by(how="limited", error="3 rounds") == "a limit: 3 rounds"

@@ -127,6 +127,42 @@ def test_an_import_that_ends_its_process_says_how(tmp_path: Path, text: str, how
         assert host.hello().error.splitlines()[-1].endswith(how)
 
 
+_WRITES = """
+import os, stat
+for number in range(3, 64):
+    try:
+        if stat.S_ISSOCK(os.fstat(number).st_mode):
+            os.write(number, {!r})
+    except OSError:
+        continue
+"""
+
+
+@pytest.mark.parametrize("garbage", [b"hello\n", b"[]\n", b'{"hello": 42}\n', b'{"hello": {}}\n', b"\xff\n"])
+def test_garbage_that_an_import_writes_to_its_host_is_an_error_at_once(
+    tmp_path: Path, garbage: bytes
+) -> None:
+    with agent(tmp_path, _WRITES.format(garbage)) as host:
+        assert "wrote into the runner's socket" in host.hello().error
+        run = Run(host, order(tmp_path, "hello"))
+        assert run.finish().end.how == "exited"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import json; json.dumps = lambda *args, **options: '42'",
+        "import sys; sys.stdout = sys.stderr = None",
+        "import socket; socket.socket = None",
+        "import time; time.monotonic = time.sleep = None",
+    ],
+)
+def test_an_import_may_replace_what_the_runner_needs(tmp_path: Path, line: str) -> None:
+    with agent(tmp_path, f"{line}\ndef run(job): return 'done'") as host:
+        assert host.hello().error == ""
+        assert Run(host, order(tmp_path, "hello")).finish().end.answer == "done"
+
+
 def test_what_an_import_prints_is_shown_when_it_dies(tmp_path: Path) -> None:
     with agent(tmp_path, "import os\nprint('last words')\nos._exit(1)") as host:
         assert host.hello().error.splitlines()[0] == "last words"
