@@ -26,6 +26,7 @@ from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.engine import Engine
 
 _WATCHED = 3  # cases under way for each run that is active: most of them are only being watched
+_TOO_BUSY = (Outcome.VIOLATED, Outcome.NOT_EXERCISED)  # what a busy machine makes of a healthy pace
 _PATIENCE = (1, 3, 9)  # factors on all times of a scenario, tried in turn while its run is invalid
 
 
@@ -236,13 +237,13 @@ class Battery:
     ) -> tuple[Execution, list[Verdict]]:
         """What stands of a case once what may be due to company or load has been repeated.
 
-        A healthy pace that killed an agent is tried again slowly, since a busy machine looks the same. For
-        a sweep that broke, the first bad lane is repeated alone, so that the story is about one run. If it
-        keeps the rule when it is alone, the agent does not bear many jobs side by side; that is not what the
-        rule is about, and the sweep is repeated lane by lane. So it is where a lane never asked for its
-        reply: the agent may refuse a second job while the first is under way.
+        A healthy pace that killed an agent, or that we could not keep ourselves, is tried again slowly: a busy
+        machine looks the same. For a sweep that broke, the first bad lane is repeated alone, so that the story
+        is about one run. If it keeps the rule when it is alone, the agent does not bear many jobs side by side;
+        that is not what the rule is about, and the sweep is repeated lane by lane. So it is where a lane never
+        asked for its reply: the agent may refuse a second job while the first is under way.
         """
-        if case.scenario.paced and any(v.outcome is Outcome.VIOLATED for v in verdicts):
+        if case.scenario.paced and any(v.outcome in _TOO_BUSY for v in verdicts):
             self._stage.drop(execution)
             execution = self._execute(case, first=_PATIENCE[1])
             return execution, self._judge(case, execution)
