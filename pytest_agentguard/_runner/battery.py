@@ -237,11 +237,11 @@ class Battery:
     ) -> tuple[Execution, list[Verdict]]:
         """What stands of a case once what may be due to company or load has been repeated.
 
-        A healthy pace that killed an agent, or that we could not keep ourselves, is tried again slowly: a busy
-        machine looks the same. For a sweep that broke, the first bad lane is repeated alone, so that the story
-        is about one run. If it keeps the rule when it is alone, the agent does not bear many jobs side by side;
-        that is not what the rule is about, and the sweep is repeated lane by lane. So it is where a lane never
-        asked for its reply: the agent may refuse a second job while the first is under way.
+        A healthy pace that killed an agent, or that we could not keep ourselves, is tried again slowly: a
+        busy machine looks the same. For a sweep that broke, the first bad lane is repeated alone, so that the
+        story is about one run. If it keeps the rule when it is alone, the agent does not bear many jobs side
+        by side; that is not what the rule is about, and the sweep is repeated lane by lane. So it is where a
+        lane never asked for its reply: the agent may refuse a second job while the first is under way.
         """
         if case.scenario.paced and any(v.outcome in _TOO_BUSY for v in verdicts):
             self._stage.drop(execution)

@@ -50,7 +50,7 @@ def first_bad(verdicts: Iterable[Verdict]) -> tuple[str, Verdict | None]:
 
 def _judge_lanes(rule: Invariant, lanes: Mapping[str, Ledger]) -> Verdict:
     """The worst verdict over the lanes; of several bad ones the first, with how many there are."""
-    lanes = dict(sorted(lanes.items()))  # they went on side by side; their labels say which offset comes first
+    lanes = dict(sorted(lanes.items()))  # they went on side by side; labels say which offset is first
     verdicts = [judge(ledger, rule) for ledger in lanes.values()]
     for outcome in (Outcome.INVALID, Outcome.VIOLATED):
         bad = [(lane, v) for lane, v in zip(lanes, verdicts, strict=True) if v.outcome is outcome]
