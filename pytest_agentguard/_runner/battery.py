@@ -84,7 +84,6 @@ class Battery:
         self._controls: dict[tuple[str, str, str], Future[tuple[Control, Execution]]] = {}
         self._slots = {name: threading.BoundedSemaphore(self._overlap(name)) for name in hosts}
         self._lock = threading.Lock()
-        self._closed = False
         self._turnstile = Turnstile(heavy_at_once=os.cpu_count() or 1)
 
     def _overlap(self, agent: str) -> int:
@@ -122,8 +121,6 @@ class Battery:
 
     def close(self) -> None:
         """Drop what has not started, end every agent, stop the endpoint's thread."""
-        with self._lock:
-            self._closed = True
         for host in self._hosts.values():
             host.close()
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NoReturn
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.contracts import Adapter, Job, Limits, ModelEndpoint
+from pytest_agentguard._core.contracts import Adapter, Job
 from pytest_agentguard._core.events import (
     Event,
     LeftBehind,
@@ -24,13 +24,12 @@ from pytest_agentguard._core.events import (
     Witness,
     WitnessFailed,
 )
-from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._runner import leftovers, outcome, system, tree
 from pytest_agentguard._runner.guard import Guard
+from pytest_agentguard._runner.jobs import make_job, started
 from pytest_agentguard._runner.orders import JobOrder, RunOrder, as_json
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
-from pytest_agentguard._witnesses.tool_spy import build_tool
 
 # taken now, since an agent may replace what is in a module
 _write, _fstat = os.write, os.fstat
@@ -203,7 +202,7 @@ class Child:
     def _begin(self, order: JobOrder) -> Job | None:
         _lane.set(order.lane)
         try:
-            job = self._job(order)
+            job = make_job(self._order, order, self._journal)
         except Exception as error:  # ours, not the agent's
             self._record(WitnessFailed, order.lane, error=f"{type(error).__qualname__}: {error}")
             self._end(order.lane, outcome.of_exception(error))
@@ -212,17 +211,7 @@ class Child:
         return job
 
     def _start(self, job: JobOrder) -> None:
-        self._record(
-            RunStarted,
-            job.lane,
-            agent=self._order.agent or self._adapter.name,
-            scenario=self._order.scenario,
-            dialect=job.dialect,
-            mode=job.mode,
-            final=job.final,
-            limits=_kept(job.limits, self._adapter.declared).declared(),
-            tools={tool.name: tool.parameters for tool in job.tools},
-        )
+        self._record(RunStarted, job.lane, **started(self._order, job, self._adapter))
 
     def _end(self, lane: str, fields: dict[str, Any]) -> None:
         with self._lock:
@@ -258,24 +247,7 @@ class Child:
     def _current_lane(self) -> str:
         return _lane.get() or self._order.own_lane
 
-    # -- jobs ----------------------------------------------------------------------------------------
-
-    def _job(self, order: JobOrder) -> Job:
-        nonces = CountedIds(f"{self._order.id}/{order.lane}/{os.urandom(4).hex()}")
-        workdir = self._order.workdir(order)
-        workdir.mkdir(parents=True, exist_ok=True)
-        return Job(
-            prompt=order.prompt,
-            endpoint=ModelEndpoint(dialect=order.dialect, base_url=order.base_url, root_url=order.root_url),
-            mode=order.mode,
-            tools=tuple(
-                build_tool(tool, self._journal, lane=order.lane, nonce=nonces.nonce) for tool in order.tools
-            ),
-            limits=order.limits,
-            workdir=str(workdir),
-            session=order.session,
-            env=dict(order.env),
-        )
+    # -- services of the adapter ---------------------------------------------------------------------
 
     def _call(self, function: Callable[[], Any] | None) -> None:
         result = function() if function is not None else None
@@ -351,8 +323,3 @@ def _finish(result: Any, backend: str) -> Any:
 def _is_async(run: Callable[..., Any]) -> bool:
     called = vars(type(run)).get("__call__")  # of an object that can be called
     return inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(called)
-
-
-def _kept(job: Limits, declared: Limits) -> Limits:
-    """The job's limits, and the agent's own where the job sets none."""
-    return Limits(**{**declared.declared(), **job.declared()})

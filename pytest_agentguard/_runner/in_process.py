@@ -7,19 +7,17 @@ but its thread cannot be ended; memory is not measured, since the endpoint share
 from __future__ import annotations
 
 import inspect
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from pytest_agentguard._core.contracts import DIALECTS, MODES, Adapter, Job, ModelEndpoint
+from pytest_agentguard._core.contracts import DIALECTS, MODES, Adapter, Job
 from pytest_agentguard._core.events import RunEnded, RunStarted, WatchEnded, Witness
-from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._runner import outcome
+from pytest_agentguard._runner.jobs import make_job, started
 from pytest_agentguard._runner.orders import Hello, JobOrder, RunOrder, RunReceipt
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
-from pytest_agentguard._witnesses.tool_spy import build_tool
 
 
 class InProcessHost:
@@ -85,18 +83,8 @@ class _Run:
     def _one(self, order: JobOrder) -> None:
         with self._at_once:
             try:
-                job = self._job(order)
-                self._record(
-                    RunStarted,
-                    order.lane,
-                    agent=self._order.agent,
-                    scenario=self._order.scenario,
-                    dialect=order.dialect,
-                    mode=order.mode,
-                    final=order.final,
-                    limits=order.limits.declared(),
-                    tools={tool.name: dict(tool.parameters) for tool in order.tools},
-                )
+                job = make_job(self._order, order, self._journal)
+                self._record(RunStarted, order.lane, **started(self._order, order, self._adapter))
                 fields = outcome.of_value(_finished(self._adapter.run(job), self._adapter.backend))
             except BaseException as error:  # how the agent's run ended, whatever it raised
                 fields = outcome.of_exception(error)
@@ -112,23 +100,6 @@ class _Run:
 
     def _record(self, kind: Any, lane: str, /, **fields: Any) -> None:
         self._journal.record(kind, witness=Witness.RUNNER, lane=lane, **fields)
-
-    def _job(self, order: JobOrder) -> Job:
-        nonces = CountedIds(f"{self._order.id}/{order.lane}/{os.urandom(4).hex()}")
-        workdir = self._order.workdir(order)
-        workdir.mkdir(parents=True, exist_ok=True)
-        return Job(
-            prompt=order.prompt,
-            endpoint=ModelEndpoint(dialect=order.dialect, base_url=order.base_url, root_url=order.root_url),
-            mode=order.mode,
-            tools=tuple(
-                build_tool(spec, self._journal, lane=order.lane, nonce=nonces.nonce) for spec in order.tools
-            ),
-            limits=order.limits,
-            workdir=str(workdir),
-            session=order.session,
-            env=dict(order.env),
-        )
 
 
 def _finished(result: Any, backend: str) -> Any:

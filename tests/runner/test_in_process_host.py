@@ -61,9 +61,15 @@ def test_run_is_recorded_from_its_start_to_the_end_of_the_window(tmp_path: Path)
     ledger, told = run(tmp_path, agent)
     kinds = [type(event) for event in ledger]
     assert kinds == [RunStarted, ToolStarted, ToolFinished, RunEnded, WatchEnded]
-    assert (ledger.run.agent, ledger.run.final, told) == ("", "final-1", [""])
+    assert (ledger.run.agent, ledger.run.final, told) == ("mine", "final-1", [""])
     assert ledger.end.how == "returned"
     assert ledger.end.answer.startswith("hello done k")
+
+
+def test_limits_that_an_adapter_keeps_by_itself_are_declared_in_its_runs(tmp_path: Path) -> None:
+    declared = Limits(attempts=3, rounds=5)
+    ledger, _ = run(tmp_path, Adapter(name="own", run=lambda job: "ok", declared=declared))
+    assert ledger.run.limits == {"attempts": 3, "rounds": 5}
 
 
 async def coroutine(job: Any) -> str:
