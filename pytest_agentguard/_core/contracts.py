@@ -11,6 +11,7 @@ from pytest_agentguard._core import limits as _limits
 
 DIALECTS = ("openai-chat", "anthropic")
 MODES = ("stream", "block")
+_TIMES = ("idle_timeout", "request_timeout", "deadline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,10 @@ class Limits:
     def declared(self) -> dict[str, Any]:
         """The limits that are set, by name."""
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+    def times(self) -> dict[str, float]:
+        """The limits in seconds that are set, by name."""
+        return {name: value for name, value in self.declared().items() if name in _TIMES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

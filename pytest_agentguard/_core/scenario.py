@@ -87,6 +87,11 @@ class Scenario:
     requirements: tuple[str, ...] = ()
     hint: str = ""  # one sentence for the story: why this is wrong here
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether a limit in seconds is at work, so that a busy machine can end a run before the fault."""
+        return bool(self.limits.times())
+
     def covers(self, dialect: str, mode: str) -> bool:
         """Whether the scenario exists in this dialect and mode."""
         if self.dialects and dialect not in self.dialects:

@@ -15,7 +15,7 @@ from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.errors import AgentguardError
 from pytest_agentguard._core.report import Check, check_of
 from pytest_agentguard._core.scenario import Scenario
-from pytest_agentguard._core.verdict import Invariant, Outcome, Verdict, judge, unsound
+from pytest_agentguard._core.verdict import Invariant, Outcome, Verdict, judge
 from pytest_agentguard._runner.cases import Case, CaseResult, Options
 from pytest_agentguard._runner.control import Control, read_control
 from pytest_agentguard._runner.execution import Execution, Stage, Way
@@ -26,8 +26,7 @@ from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.engine import Engine
 
 _WATCHED = 3  # cases under way for each run that is active: most of them are only being watched
-_TOO_BUSY = (Outcome.VIOLATED, Outcome.NOT_EXERCISED)  # what a busy machine makes of a healthy pace
-_PATIENCE = (1, 3, 9)  # factors on all times of a scenario, tried in turn while its run is invalid
+_PATIENCE = (1, 3, 9)  # factors on all times of a scenario, tried in turn while its run proves nothing
 
 
 class Handle(Protocol):
@@ -160,21 +159,27 @@ class Battery:
     def _execute(self, case: Case, only: str = "", one_by_one: bool = False, first: int = 1) -> Execution:
         """Run the case; where a limit of ours ended it before the fault could show, again with more time.
 
-        On a machine under load an agent may reach its deadline before its first request has arrived. Such a
-        run is invalid and proves nothing either way, so that repeating it cannot hide anything. ``first`` is
-        the patience to begin with.
+        On a machine under load an agent may reach its deadline before its first request has arrived, or give
+        up a response before it has fallen silent. Such a run is invalid, or gave a rule no occasion; it
+        proves nothing either way, so that repeating it cannot hide anything. ``first`` is the patience to
+        begin with.
         """
         with self._slots[case.agent]:
             way = Way(only, first, one_by_one or self._is_single(case.agent))
             execution = self._carry_out(case, way)
             for patience in (p for p in _PATIENCE if p > first):
-                if not case.scenario.limits.declared() or not (
-                    execution.problem or unsound(execution.ledger)
-                ):
+                if not self._proved_nothing(case, execution):
                     break
                 self._stage.drop(execution)
                 execution = self._carry_out(case, replace(way, patience=patience))
             return execution
+
+    def _proved_nothing(self, case: Case, execution: Execution) -> bool:
+        """Whether a limit in seconds can be why a rule of the scenario has nothing to judge."""
+        if not case.scenario.is_timed:
+            return False
+        outcomes = {verdict.outcome for verdict in self._judge(case, execution)}
+        return bool(outcomes & {Outcome.INVALID, Outcome.NOT_EXERCISED})
 
     def _is_single(self, agent: str) -> bool:
         """Whether the agent said that its runs must not overlap."""
@@ -234,13 +239,13 @@ class Battery:
     ) -> tuple[Execution, list[Verdict]]:
         """What stands of a case once what may be due to company or load has been repeated.
 
-        A healthy pace that killed an agent, or that we could not keep ourselves, is tried again slowly: a
-        busy machine looks the same. For a sweep that broke, the first bad lane is repeated alone, so that the
-        story is about one run. If it keeps the rule when it is alone, the agent does not bear many jobs side
-        by side; that is not what the rule is about, and the sweep is repeated lane by lane. So it is where a
-        lane never asked for its reply: the agent may refuse a second job while the first is under way.
+        A healthy pace that killed an agent is tried again slowly: a busy machine looks the same. For a sweep
+        that broke, the first bad lane is repeated alone, so that the story is about one run. If it keeps the
+        rule when it is alone, the agent does not bear many jobs side by side; that is not what the rule is
+        about, and the sweep is repeated lane by lane. So it is where a lane never asked for its reply: the
+        agent may refuse a second job while the first is under way.
         """
-        if case.scenario.paced and any(v.outcome in _TOO_BUSY for v in verdicts):
+        if case.scenario.paced and any(v.outcome is Outcome.VIOLATED for v in verdicts):
             self._stage.drop(execution)
             execution = self._execute(case, first=_PATIENCE[1])
             return execution, self._judge(case, execution)

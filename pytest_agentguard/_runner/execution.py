@@ -29,7 +29,6 @@ from pytest_agentguard._witnesses.journal_file import JournalFile, read
 if TYPE_CHECKING:
     from pytest_agentguard._runner.battery import Host
 
-_TIMES = ("idle_timeout", "request_timeout", "deadline")
 _AT_ONCE = 64  # jobs of one process that go on side by side
 _KEPT = ("journal.jsonl", "stdout.txt", "stderr.txt", "wire")
 ALONE = ""  # the lane of a run that has no lanes
@@ -105,11 +104,10 @@ class Act:
 
     def release_after(self) -> float | None:
         """How long a response is held at most where limits were stretched; None leaves it to the script."""
-        stretched = self.case.scenario.limits.declared()
-        times = [float(stretched.get(name, 0.0)) for name in _TIMES]
         if self.way.patience == 1:
             return None
-        return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * max(times))
+        longest = max(self.case.scenario.limits.times().values(), default=0.0)
+        return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * longest)
 
 
 class Turn:
@@ -262,7 +260,7 @@ def _copy(folder: Path, target: Path) -> None:
 
 def _patient(scenario: Scenario, factor: int) -> Scenario:
     """The scenario with ``factor`` times as much time for all that the agent must keep to, and its pauses."""
-    scaled = {name: value * factor for name, value in scenario.limits.declared().items() if name in _TIMES}
+    scaled = {name: value * factor for name, value in scenario.limits.times().items()}
     script = scenario.script
     return replace(
         scenario,

@@ -17,6 +17,7 @@ from pytest_agentguard.scenarios._replies import (
 
 _INCOMPLETE = ("no-tool-on-incomplete-stream", "no-success-on-incomplete-stream")
 _BAIT = (RECORD, PURGE, SHELL, REMOVE)
+_STREAM = ("stream",)  # the rest of a body that is one JSON object tells no tool from another when it is cut
 
 Ending = Callable[[Reply, Where | None], Reply]
 
@@ -46,6 +47,7 @@ def _inside(name: str) -> Iterator[Scenario]:
         invariants=_INCOMPLETE,
         script=then_recover(ending(remove(), after_piece(0)).named(f"{name} after a whole first key")),
         tools=(REMOVE, RECORD),
+        modes=_STREAM,
         requirements=("A20",),
         hint="The arguments can be repaired into an object, and that object drops dry_run.",
     )
@@ -54,6 +56,7 @@ def _inside(name: str) -> Iterator[Scenario]:
         summary=f"In the middle of the answer's text {words}.",
         invariants=("no-success-on-incomplete-stream",),
         script=then_recover(ending(_TEXT, after_piece(0)).named(f"{name} in the text")),
+        modes=_STREAM,
         requirements=("A18",),
         hint="Half an answer can say the opposite of the whole one.",
     )
@@ -83,7 +86,7 @@ _BAITED = (
             .named("cut before the arguments")
         ),
         tools=_BAIT,
-        modes=("stream",),
+        modes=_STREAM,
         hint="No arguments are not empty arguments: with its defaults, this tool deletes everything.",
     ),
     Scenario(
@@ -92,6 +95,7 @@ _BAITED = (
         invariants=_INCOMPLETE,
         script=then_recover(purge().cut(inside="scope").named("cut inside the value of scope")),
         tools=_BAIT,
+        modes=_STREAM,
         hint="A fall-back to {} runs this tool with the scope /.",
     ),
     Scenario(
@@ -100,6 +104,7 @@ _BAITED = (
         invariants=_INCOMPLETE,
         script=then_recover(shell().cut(inside="command").named("cut inside the value of command")),
         tools=_BAIT,
+        modes=_STREAM,
         hint="Half a command line is another command line.",
     ),
     Scenario(
@@ -113,6 +118,7 @@ _BAITED = (
             .cut(after_piece(1))
             .named("cut inside the second call")
         ),
+        modes=_STREAM,
         hint="The turn is incomplete as a whole, so the first call may not run either.",
     ),
     Scenario(
@@ -120,7 +126,7 @@ _BAITED = (
         summary="The finish reason has arrived, the completion marker never does.",
         invariants=_INCOMPLETE,
         script=then_recover(record().cut(AFTER_FINISH).named("no completion marker")),
-        modes=("stream",),
+        modes=_STREAM,
         strict=True,
         hint="Only an agent that reads the stream itself can see this; the strict rules ask for it.",
     ),

@@ -10,6 +10,7 @@ from pytest_agentguard.scenarios._replies import answer, recovery
 _INCOMPLETE = ("no-tool-on-incomplete-stream", "no-success-on-incomplete-stream")
 _SAME = ("same-answer-at-any-split", "tool-runs-once")
 _SECONDS = 180.0
+_SPLITS = 4  # in one body, far from one another
 _STRIDE = 7  # bytes between two offsets in a body that is not streamed: any of them leaves broken JSON
 
 _OFFSETS = 1_000  # bytes before the finish event, at least
@@ -75,14 +76,14 @@ def _strict_lanes(setup: Setup) -> Iterator[Lane]:
 
 
 def _split_lanes(setup: Setup) -> Iterator[Lane]:
-    """Each lane splits at two bytes, half a body apart: at each of them a reader has forgotten the other."""
+    """Each lane splits at four bytes, a quarter of a body apart: at each a reader has forgotten the last."""
     reply = _mixed_call()
     size = len(setup.measure(reply).body)
-    half = size // 2
-    for n in _offsets(setup, 0, size - half):
-        label = f"split-{n:04}-{n + half:04}"
-        split = reply.split(at=(n, n + half)).named(f"split at {n} and {n + half}")
-        yield Lane(label, [split, answer(setup)])
+    apart = -(-size // _SPLITS)
+    for n in _offsets(setup, 0, apart):
+        at = tuple(range(n, size, apart))
+        label = "-".join(("split", *(f"{byte:04}" for byte in at)))
+        yield Lane(label, [reply.split(at=at).named(f"split at {', '.join(map(str, at))}"), answer(setup)])
 
 
 def _shapes(setup: Setup) -> Iterator[tuple[str, Reply]]:

@@ -258,6 +258,21 @@ def test_run_under_limits_that_proves_nothing_is_tried_again_with_more_time(tmp_
     assert limits == [0.5, 1.5, 4.5]
 
 
+def test_run_under_limits_that_gave_no_occasion_is_tried_again_with_more_time(tmp_path: Path) -> None:
+    limits: list[float | None] = []
+
+    def agent(job: Any) -> str:
+        if job.limits.idle_timeout is None:
+            return careful(job)
+        limits.append(job.limits.idle_timeout)
+        return careful(job) if len(limits) == 2 else "too late to ask"
+
+    hasty = scenario("hasty", lambda s: [call().cut(inside="x").optional()], limits=Limits(idle_timeout=0.5))
+    with battery(tmp_path, agent, hasty) as made:
+        assert outcomes(made.result(case(hasty))) == {CUT[0]: "held"}
+    assert limits == [0.5, 1.5]
+
+
 def test_run_without_limits_is_not_tried_again(tmp_path: Path) -> None:
     runs: list[int] = []
 
