@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.dialect import Dialect
@@ -260,7 +260,7 @@ def _copy(folder: Path, target: Path) -> None:
 
 def _patient(scenario: Scenario, factor: int) -> Scenario:
     """The scenario with ``factor`` times as much time for all that the agent must keep to, and its pauses."""
-    scaled = {name: value * factor for name, value in scenario.limits.times().items()}
+    scaled: dict[str, Any] = {name: value * factor for name, value in scenario.limits.times().items()}
     script = scenario.script
     return replace(
         scenario,
