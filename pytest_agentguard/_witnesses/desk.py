@@ -19,10 +19,11 @@ from pytest_agentguard._core.events import (
     Witness,
     WitnessFailed,
 )
+from pytest_agentguard._core.forms import forms
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Recorder
 from pytest_agentguard._core.plan import Plan
-from pytest_agentguard._core.planning import Setting, plan
+from pytest_agentguard._core.planning import Setting
 from pytest_agentguard._witnesses.delivery import Exchange
 from pytest_agentguard._witnesses.exchanges import Silent, Told, WireFiles
 from pytest_agentguard._witnesses.http_request import HttpRequest
@@ -185,7 +186,7 @@ class Desk:
             strict=self._strict,
             tools=view.tools,
         )
-        made = plan(scripted.reply, setting)
+        made = forms().plan(scripted.reply, setting)
         told = Told(
             made,
             stream,
