@@ -69,6 +69,8 @@ class RequestReader:
         """The request once it is whole. Raises ``ProtocolError`` for what is none or exceeds the bounds."""
         if self._h11 is not None:
             return self._h11.next()
+        if self.untouched:
+            return None
         if self._plain is None:
             self._plain = plain_head(self._joined())
         plain = self._plain
@@ -103,8 +105,7 @@ class RequestReader:
         from pytest_agentguard._witnesses.h11_request import H11Reader
 
         self._h11 = H11Reader()
-        if self._size:
-            self._h11.feed(self._joined())
+        self._h11.feed(self._joined())
         self._data = []
         return self._h11
 

@@ -59,6 +59,14 @@ def test_every_reader_says_what_h11_says(wire: bytes, cuts: list[int]) -> None:
     assert list(ours(pieces)) == list(of_h11(pieces))
 
 
+def test_a_reader_that_was_asked_too_early_reads_a_plain_head_itself() -> None:
+    reader = RequestReader()
+    assert reader.next() is None
+    reader.feed(PLAIN)
+    assert reader.next() is not None
+    assert reader._h11 is None
+
+
 @pytest.mark.parametrize("cut", range(1, len(PLAIN)))
 def test_plain_request_may_come_in_two_pieces(cut: int) -> None:
     reader = RequestReader()
@@ -103,8 +111,6 @@ def ours(pieces: list[bytes]) -> Iterator[HttpRequest | str]:
             while (request := reader.next()) is not None:
                 yield request
                 reader = reader.following()
-                if reader.untouched:
-                    break
             if reader.wants_continue():
                 yield "100"
         except ProtocolError as error:
