@@ -8,18 +8,19 @@ the ids of another plan it equals that plan. What a dialect makes of ids in some
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from pytest_agentguard._core import limits
+from pytest_agentguard._core.events import Event
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.plan import Mark, Note, Plan
 from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard._core.reply import Reply
 
 _MARK_BYTES = 100  # about what a form keeps for a mark
-_Fill = Callable[[Sequence[str]], str]
 _Key = tuple[Reply, str, str, bool, bool, tuple[str, ...] | None]
 
 
@@ -85,56 +86,63 @@ class Form:
         self.size = len(made.body) + _MARK_BYTES * (len(made.marks) + len(made.spoken))
         self._made = made
         self._kinds = drawn.kinds
-        self._body = blanks.of_body(made.body)
-        self._marks = [(n, m, f) for n, m in enumerate(made.marks) if (f := blanks.of(m.key))]
+        self._body = blanks.body(made.body)
+        self._marks = [(n, m, k) for n, m in enumerate(made.marks) if (k := blanks.place(m.key)) is not None]
         self._spoken = [
-            (n, at, blanks.of(key) or _same(key), blanks.of(said) or _same(said))
+            (n, at, blanks.text(key), blanks.text(said))
             for n, (at, key, said) in enumerate(made.spoken)
-            if blanks.of(key) or blanks.of(said)
+            if blanks.place(key) is not None or blanks.place(said) is not None
         ]
-        self._notes = [
-            (at, note.kind, note.fields, [(k, f) for k, v in note.fields.items() if (f := blanks.of(v))])
-            for at, note in made.notes
-        ]
+        self._notes = [(at, note.kind, note.fields, blanks.places(note.fields)) for at, note in made.notes]
+        self._texts = blanks.texts
 
     def filled(self, setting: Setting) -> Plan:
         """The plan with the names of ``setting`` and new ids."""
-        ids = setting.ids
-        values = [setting.stream, setting.request, setting.lane]
-        values += [getattr(ids, kind)() for kind in self._kinds]
-        made = self._made
+        ids, made = setting.ids, self._made
+        values = [
+            setting.stream,
+            setting.request,
+            setting.lane,
+            *[getattr(ids, kind)() for kind in self._kinds],
+        ]
+        body = self._body(values)
+        values += [_filled(text, values) for text in self._texts]
         marks, spoken = made.marks, made.spoken
         if self._marks:
-            all_marks = list(marks)
-            for n, mark, fill in self._marks:
-                all_marks[n] = Mark(mark.at, mark.what, fill(values), mark.piece)
-            marks = tuple(all_marks)
+            new_marks = list(marks)
+            for n, mark, key in self._marks:
+                new_marks[n] = Mark(mark.at, mark.what, values[key], mark.piece)
+            marks = tuple(new_marks)
         if self._spoken:
-            all_spoken = list(spoken)
+            new_spoken = list(spoken)
             for n, at, key, said in self._spoken:
-                all_spoken[n] = at, key(values), said(values)
-            spoken = tuple(all_spoken)
-        notes = []
-        for at, kind, fields, fills in self._notes:
-            fields = fields.copy()
-            for name, fill in fills:
-                fields[name] = fill(values)
-            notes.append((at, Note(kind, fields)))
+                new_spoken[n] = at, values[key], values[said]
+            spoken = tuple(new_spoken)
+        notes = tuple([(at, _note(kind, fields, new, values)) for at, kind, fields, new in self._notes])
         return Plan(
             made.status,
             made.headers,
-            self._body(values),
+            body,
             marks,
             made.stop,
             made.moves,
             made.chunks,
             made.framing,
             made.end,
-            tuple(notes),
+            notes,
             made.complete_at,
             made.fault_at,
             spoken,
         )
+
+
+def _note(
+    kind: type[Event], fields: dict[str, Any], new: Sequence[tuple[str, int]], values: Sequence[str]
+) -> Note:
+    fields = fields.copy()
+    for name, place in new:
+        fields[name] = values[place]
+    return Note(kind, fields)
 
 
 def made_form(reply: Reply, setting: Setting) -> Form | None:
@@ -181,45 +189,62 @@ class _Drawn:
         return value
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """Every second piece is a value, given by its number."""
+
+    pieces: list[str]
+    numbers: list[int]
+
+
 class _Blanks:
-    """Finds the places of values."""
+    """Finds the places of values. What is made of values has a place behind them."""
 
     def __init__(self, values: Sequence[str]) -> None:
-        self._numbers = {value: n for n, value in enumerate(values)}
+        self.texts: list[_Text] = []
+        self._places = {value: n for n, value in enumerate(values)}
         self._any = re.compile(f"({'|'.join(map(re.escape, values))})")
 
-    def of(self, text: object) -> _Fill | None:
-        """What makes ``text`` of other values; None where no value is in it."""
-        pieces, numbers = self._split(text) if isinstance(text, str) else ([], [])
-        if not numbers:
+    def place(self, text: object) -> int | None:
+        """The place of ``text``; None where no value is in it."""
+        if not isinstance(text, str) or self._any.search(text) is None:
             return None
+        return self.text(text)
 
-        def fill(values: Sequence[str]) -> str:
-            made = pieces.copy()
-            made[1::2] = [values[n] for n in numbers]
-            return "".join(made)
+    def text(self, text: str) -> int:
+        """The place of any text."""
+        if text not in self._places:
+            self._places[text] = len(self._places)
+            self.texts.append(self._split(text))
+        return self._places[text]
+
+    def places(self, fields: Mapping[str, object]) -> list[tuple[str, int]]:
+        """The fields with a value in them, and their places."""
+        return [(name, n) for name, value in fields.items() if (n := self.place(value)) is not None]
+
+    def body(self, body: bytes) -> Callable[[Sequence[str]], bytes]:
+        """What makes a body of other values; ids are ASCII."""
+        split = self._split(body.decode("latin-1"))
+        pieces, numbers = [piece.encode("latin-1") for piece in split.pieces], split.numbers
+        if not numbers:
+            return lambda values: body
+        if len(set(numbers)) == 1:  # a stream without calls has but one id, in every event
+            between = pieces[0::2]
+            return lambda values: values[numbers[0]].encode().join(between)
+
+        def fill(values: Sequence[str]) -> bytes:
+            made, new = pieces.copy(), [value.encode() for value in values]
+            made[1::2] = [new[n] for n in numbers]
+            return b"".join(made)
 
         return fill
 
-    def of_body(self, body: bytes) -> Callable[[Sequence[str]], bytes]:
-        """The same for the bytes of a body; ids are ASCII."""
-        texts, numbers = self._split(body.decode("latin-1"))
-        pieces = [text.encode("latin-1") for text in texts]
-        between = pieces[0::2]
-
-        def fill(values: Sequence[str]) -> bytes:
-            if len(set(numbers)) == 1:  # a stream without calls has but one id, in every event
-                return values[numbers[0]].encode().join(between)
-            made = pieces.copy()
-            made[1::2] = [values[n].encode() for n in numbers]
-            return b"".join(made)
-
-        return fill if numbers else lambda values: body
-
-    def _split(self, text: str) -> tuple[list[str], list[int]]:
+    def _split(self, text: str) -> _Text:
         pieces = self._any.split(text)
-        return pieces, [self._numbers[value] for value in pieces[1::2]]
+        return _Text(pieces, [self._places[value] for value in pieces[1::2]])
 
 
-def _same(text: str) -> _Fill:
-    return lambda values: text
+def _filled(text: _Text, values: Sequence[str]) -> str:
+    pieces = text.pieces.copy()
+    pieces[1::2] = [values[n] for n in text.numbers]
+    return "".join(pieces)

@@ -29,7 +29,7 @@ class CountedIds:
 
     def _make(self, kind: str, length: int) -> str:
         digest = hashlib.blake2b(f"{self._seed}/{kind}/{next(self._count)}".encode(), digest_size=16).digest()
-        number = int.from_bytes(digest)
+        number = int.from_bytes(digest) % 36**length  # small: the digits are found in no time
         made = []
         for _ in range(length):
             number, digit = divmod(number, 36)

@@ -149,18 +149,29 @@ class Plan:
         Bytes of a flood or a drip count for nothing here.
         """
         sent = min(sent, self.last)
-        passed = [mark for mark in self.marks if mark.at <= sent]
+        begun: list[str] = []
+        whole: list[str] = []
+        finished = False
+        for mark in self.marks:
+            if mark.at > sent:
+                continue
+            what = mark.what
+            if what == "begun" and mark.at < sent:
+                begun.append(mark.key)
+            elif what == "whole":
+                whole.append(mark.key)
+            elif what == "finish":
+                finished = True
         said: dict[str, list[str]] = {}
         for position, call, fragment in self.spoken:
             if position <= sent:
                 said.setdefault(call, []).append(fragment)
-        begun = tuple(m.key for m in self.marks if m.what == "begun" and m.at < sent)
         return Delivered(
             complete=self.complete_at is not None and sent >= self.complete_at,
-            begun=begun,
-            arguments=tuple("".join(said.get(key, ())) for key in begun),
-            whole=tuple(m.key for m in passed if m.what == "whole"),
+            begun=tuple(begun),
+            arguments=tuple(["".join(said.get(key, ())) for key in begun]),
+            whole=tuple(whole),
             text="".join(said.get("", ())),
             fired=self.fault_at is None or sent >= self.fault_at,
-            finished=any(mark.what == "finish" for mark in passed),
+            finished=finished,
         )

@@ -279,7 +279,7 @@ class Reply:
 
     def header(self, name: str, value: str) -> Reply:
         """Add a response header."""
-        return replace(self, headers=(*self.headers, (name, value)))
+        return replace(self, headers=(*self.headers, (name, f"{value}")))
 
     # -- how it is matched ----------------------------------------------------------------------------
 

@@ -171,7 +171,7 @@ class Engine:
                     if key.data is None:
                         self._obey()
                     elif key.fileobj in self._sockets:  # an earlier one of this round may have closed it
-                        _guarded(partial(key.data.ready, events), key.data)
+                        _guarded(key.data.ready, key.data, events)
                 self._fire_due()
         finally:
             self._stopping = True
@@ -216,9 +216,9 @@ def _abandon(reference: weakref.ref[Engine]) -> None:
         engine._leave_to_parent()
 
 
-def _guarded(action: Callable[[], None], handler: Handler) -> None:
+def _guarded(action: Callable[..., None], handler: Handler, *arguments: int) -> None:
     try:
-        action()
+        action(*arguments)
     except BaseException as error:  # a user's predicate may raise anything, pytest.fail() too
         try:
             handler.failed(error)

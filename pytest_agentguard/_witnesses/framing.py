@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from http import HTTPStatus
 
 from pytest_agentguard._core.plan import End, Hold, Plan, Repeat
@@ -38,7 +39,7 @@ class Frame:
 
 def without_body(plan: Plan) -> Plan:
     """The same answer with no body, for HEAD; its length stays declared."""
-    length = () if _says(plan, "content-length") else (("Content-Length", str(len(plan.body))),)
+    length = () if _says(plan.headers, "content-length") else (("Content-Length", str(len(plan.body))),)
     return replace(plan, headers=(*plan.headers, *length), body=b"", stop=None, moves=(), chunks=())
 
 
@@ -49,20 +50,28 @@ def fitted(plan: Plan) -> Plan:
 
 def frame(plan: Plan, *, version: str, wants_close: bool, hold_limit: float | None = None) -> Frame:
     """The frame of ``plan`` for a client of this version; ``hold_limit`` replaces the limits of its holds."""
-    bodiless = plan.status in _BODILESS
     framing = "close" if plan.framing == "chunked" and version != "1.1" else plan.framing
-    said = bodiless or _says(plan, "transfer-encoding") or _says(plan, "content-length")
+    length = declared_length(plan, hold_limit) if framing == "length" else 0
+    return _frame(plan.status, plan.headers, framing, length, wants_close)
+
+
+@lru_cache(maxsize=256)
+def _frame(
+    status: int, headers: tuple[tuple[str, str], ...], framing: str, length: int, wants_close: bool
+) -> Frame:
+    bodiless = status in _BODILESS
+    said = bodiless or _says(headers, "transfer-encoding") or _says(headers, "content-length")
     closes = wants_close or (framing == "close" and not said)
-    lines = [f"HTTP/1.1 {plan.status} {_reason(plan.status)}"]
-    lines += [f"{name}: {value}" for name, value in plan.headers]
+    lines = [f"HTTP/1.1 {status} {_reason(status)}"]
+    lines += [f"{name}: {value}" for name, value in headers]
     if framing == "chunked" and not said:
         lines.append("Transfer-Encoding: chunked")
     elif framing == "length" and not said:
-        lines.append(f"Content-Length: {declared_length(plan, hold_limit)}")
+        lines.append(f"Content-Length: {length}")
     if closes:
         lines.append("Connection: close")
     head = "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
-    return Frame(head, framing == "chunked" and not _says(plan, "content-length") and not bodiless, closes)
+    return Frame(head, framing == "chunked" and not _says(headers, "content-length") and not bodiless, closes)
 
 
 def declared_length(plan: Plan, hold_limit: float | None = None) -> int:
@@ -92,8 +101,8 @@ def _dripped(hold: Hold, hold_limit: float | None) -> int:
     return (math.ceil(limit / max(hold.every, 0.001)) + 2) * len(hold.drip)
 
 
-def _says(plan: Plan, name: str) -> bool:
-    return any(known.lower() == name for known, _ in plan.headers)
+def _says(headers: tuple[tuple[str, str], ...], name: str) -> bool:
+    return any(known.lower() == name for known, _ in headers)
 
 
 def _reason(status: int) -> str:

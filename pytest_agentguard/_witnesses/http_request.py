@@ -39,9 +39,8 @@ class HttpRequest:
     @property
     def wants_close(self) -> bool:
         """Whether the connection ends with the answer."""
-        if self.version != "1.1":
-            return True
-        return "close" in {token.strip() for token in self.header("connection").lower().split(",")}
+        said = self.header("connection").lower()
+        return self.version != "1.1" or (said != "" and "close" in {t.strip() for t in said.split(",")})
 
 
 class RequestReader:

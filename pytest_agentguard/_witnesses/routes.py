@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from pytest_agentguard._core.dialect import Dialect
@@ -37,8 +38,8 @@ def route(request: HttpRequest, dialects: Mapping[str, Dialect]) -> Route:
     bare = _bare(path.rstrip("/"))
     shown = parts.path + (f"?{_shown_query(parts.query)}" if parts.query else "")
     if request.method == "POST":
-        ends = {end: id for id, dialect in dialects.items() for end in map(_bare, dialect.paths)}
-        end = max((end for end in ends if bare.endswith(end)), key=len, default="")
+        ends = _ends(tuple([(id, dialect.paths) for id, dialect in dialects.items()]))
+        end = max([end for end in ends if bare.endswith(end)], key=len, default="")
         if end:
             return Route(lane, shown, "turn", ends[end])
     if request.method == "GET":
@@ -66,14 +67,28 @@ def known_paths(dialects: Mapping[str, Dialect]) -> list[str]:
 
 def credentials(request: HttpRequest) -> tuple[str, ...]:
     """The names of the headers and query parameters that carried a credential, never their values."""
-    names = dict.fromkeys(name for name, _ in request.headers if name in CREDENTIALS)
+    names = dict.fromkeys([name for name, _ in request.headers if name in CREDENTIALS])
+    if "?" not in request.target:
+        return tuple(names)
     query = parse_qsl(urlsplit(request.target).query, keep_blank_values=True)
     return (*names, *dict.fromkeys(f"?{name}=" for name, _ in query if name in _QUERY_CREDENTIALS))
 
 
 def shown_headers(request: HttpRequest) -> dict[str, str]:
     """The headers, credentials replaced by ``present``."""
-    return {name: PRESENT if name in CREDENTIALS else request.header(name) for name, _ in request.headers}
+    shown: dict[str, str] = {}
+    for name, value in request.headers:
+        if name in CREDENTIALS:
+            shown[name] = PRESENT
+        else:
+            shown[name] = f"{shown[name]}, {value}" if name in shown else value
+    return shown
+
+
+@lru_cache(maxsize=16)
+def _ends(paths: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, str]:
+    """What the paths for turns end with, and the dialect of each."""
+    return {end: id for id, ends in paths for end in map(_bare, ends)}
 
 
 def _bare(path: str) -> str:
