@@ -12,7 +12,9 @@ def _run(job: Job) -> str:
 
 
 def _prepare() -> None:
-    import pytest_agentguard.reference.threads  # noqa: F401
+    from pytest_agentguard.reference.rehearsal import rehearse
+
+    rehearse(_run)
 
 
 ADAPTER = Adapter(name="reference-threads", run=_run, prepare=_prepare)

@@ -12,7 +12,11 @@ async def _run(job: Job) -> str:
 
 
 def _prepare() -> None:
-    import pytest_agentguard.reference.loop  # noqa: F401
+    import anyio
+
+    from pytest_agentguard.reference.rehearsal import rehearse
+
+    rehearse(lambda job: anyio.run(_run, job, backend="trio"))
 
 
 ADAPTER = Adapter(name="reference-trio", run=_run, prepare=_prepare, backend="trio")

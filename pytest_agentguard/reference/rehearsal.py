@@ -1,0 +1,68 @@
+"""One run against itself, so that a process that forks has loaded all that a first run would load."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from pytest_agentguard.reference.errors import AgentError
+
+_SECONDS = 5.0  # the longest wait for one request; it comes at once, or nothing depends on it
+_PARAMETERS = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
+_CALL = (
+    '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":'
+    '{"name":"note","arguments":"{\\"x\\": \\"y\\"}"}}]},"finish_reason":null}]}'
+)
+_CALLED = '{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}'
+_TEXT = '{"choices":[{"index":0,"delta":{"content":"done"},"finish_reason":null}]}'
+_SAID = '{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
+_HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+
+
+def rehearse(run: Callable[[Any], Any]) -> None:
+    """Give ``run`` a job whose model calls a tool, then answers. What comes of it does not matter."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(_SECONDS)
+        model = threading.Thread(target=_answer, args=(listener, (_CALL, _CALLED), (_TEXT, _SAID)))
+        model.start()
+        try:
+            with contextlib.suppress(AgentError):
+                run(_job(f"http://127.0.0.1:{listener.getsockname()[1]}"))
+        finally:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)  # wakes the thread, where nobody has come
+            model.join(_SECONDS)
+
+
+def _answer(listener: socket.socket, *replies: tuple[str, ...]) -> None:
+    with contextlib.suppress(OSError):
+        for reply in replies:
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(_SECONDS)
+                connection.recv(65536)
+                events = "".join(f"data: {data}\n\n" for data in (*reply, "[DONE]"))
+                connection.sendall((_HEAD + events).encode())
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):  # closed with something unread, it would be reset
+                    pass
+
+
+def _job(base_url: str) -> Any:
+    """A job with nothing declared and one tool."""
+
+    def note(x: str) -> str:
+        return x
+
+    async def anote(x: str) -> str:
+        return x
+
+    names = "attempts rounds tool_calls idle_timeout request_timeout deadline output_bytes context_tokens"
+    tool = SimpleNamespace(name="note", description="", parameters=_PARAMETERS, run=note, arun=anote)
+    endpoint = SimpleNamespace(dialect="openai-chat", base_url=base_url, api_key="none", model="none")
+    limits = SimpleNamespace(**dict.fromkeys(names.split()))
+    return SimpleNamespace(prompt="", endpoint=endpoint, mode="stream", tools=(tool,), limits=limits)
