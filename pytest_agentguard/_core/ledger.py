@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
@@ -15,6 +16,8 @@ from pytest_agentguard._core.events import Event, LedgerFull, RunEnded, RunStart
 from pytest_agentguard._core.joins import join
 
 E = TypeVar("E", bound=Event)
+T = TypeVar("T")
+_FEW = 4  # so many events are looked through as fast as an index is made
 _seq = attrgetter("seq")
 
 
@@ -120,6 +123,18 @@ class Ledger:
         found = self._read().of(kind, equals)
         return found[: bisect_left(found, event.seq, key=_seq)]
 
+    def remembered(self, question: Callable[[Ledger], T]) -> T:
+        """What ``question`` says of this ledger: asked once, however many rules want to know."""
+        answers = self._read().answers
+        if question not in answers:
+            answers[question] = question(self)
+        answer: T = answers[question]
+        return answer
+
+    def still(self) -> Ledger:
+        """The ledger as it is now, in which nothing is added any more."""
+        return _over(self._read())
+
     @property
     def run(self) -> RunStarted | None:
         """How the run began, or None where no runner was there.
@@ -149,54 +164,69 @@ class Ledger:
 
 
 class _View:
-    """Typed events with an index by kind and, once asked for, by one field and by lane."""
+    """Typed events with an index by kind and, once asked for, by some of their fields and by lane."""
 
-    def __init__(self, events: list[Event]) -> None:
+    def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
-        self.ambiguous = tuple(e for e in events if isinstance(e, ToolStarted) and e.stream == "?")
+        self.answers: dict[Any, Any] = {}
         self._kinds = _grouped(events, type)
-        self._keys: dict[tuple[type[Event], str], dict[Any, tuple[Event, ...]]] = {}
+        self._keys: dict[tuple[Any, ...], dict[Any, tuple[Any, ...]]] = {}
 
     def of(self, kind: type[E], equals: dict[str, Any]) -> tuple[E, ...]:
         found: tuple[Any, ...] = self._kinds.get(kind, ())
-        if not equals:
+        if not equals or not found:
             return found
-        for name, value in equals.items():
+        if len(found) > _FEW:
             try:
-                group: tuple[Any, ...] = self._index(kind, name).get(value, ())
+                return self._index(kind, *equals).get(_key(equals), ())
             except TypeError:  # a value that cannot be a key
-                continue
-            if len(equals) == 1:
-                return group
-            found = min(found, group, key=len)  # the rarest value leaves the least to look at
-        return tuple(e for e in found if all(getattr(e, n) == v for n, v in equals.items()))
+                pass
+        for name, value in equals.items():
+            found = tuple([e for e in found if getattr(e, name) == value])
+        return found
 
-    def _index(self, kind: type[Event], name: str) -> dict[Any, tuple[Event, ...]]:
-        index = self._keys.get((kind, name))
+    def _index(self, kind: type[Event], *names: str) -> dict[Any, tuple[Any, ...]]:
+        index = self._keys.get((kind, *names))
         if index is None:
-            index = _grouped(self._kinds.get(kind, ()), attrgetter(name))
-            self._keys[kind, name] = index  # only when it is whole: readers share the view
+            index = _grouped(self._kinds[kind], attrgetter(*names))
+            self._keys[kind, *names] = index  # only when it is whole: readers share the view
         return index
+
+    @cached_property
+    def ambiguous(self) -> tuple[ToolStarted, ...]:
+        return tuple(e for e in self.of(ToolStarted, {}) if e.stream == "?")
 
     @cached_property
     def lanes(self) -> dict[str, Ledger]:
         """One ledger per lane, made once: every rule reads the same ones."""
         lanes = _grouped(self.events, attrgetter("lane"))
         common = lanes.pop("", ())
-        return {name: _view_of(sorted([*common, *own], key=_seq)) for name, own in lanes.items()}
+        if len(lanes) == 1:  # every fact belongs to it
+            return dict.fromkeys(lanes, _over(self))
+        return {name: _over(_View(_merged(common, own))) for name, own in lanes.items()}
 
 
-def _grouped(events: Iterable[Event], key: Callable[[Event], Any]) -> dict[Any, tuple[Event, ...]]:
-    groups: dict[Any, list[Event]] = {}
+def _key(equals: dict[str, Any]) -> Any:
+    """As ``attrgetter`` of the names gives it: the value, or a tuple of several."""
+    values = tuple(equals.values())
+    return values if len(values) > 1 else values[0]
+
+
+def _merged(common: tuple[Event, ...], own: tuple[Event, ...]) -> Sequence[Event]:
+    return sorted([*common, *own], key=_seq) if common else own
+
+
+def _grouped(events: Iterable[Event], key: Callable[[Event], Any]) -> dict[Any, tuple[Any, ...]]:
+    groups: defaultdict[Any, list[Event]] = defaultdict(list)
     for event in events:
-        groups.setdefault(key(event), []).append(event)
+        groups[key(event)].append(event)
     return {name: tuple(group) for name, group in groups.items()}
 
 
-def _view_of(events: list[Event]) -> Ledger:
+def _over(view: _View) -> Ledger:
     """A ledger over events that have their numbers and joins already; they keep them."""
-    ledger = Ledger(limit_events=len(events) + 1)
-    ledger._seen = (0, 0), _View(events)
+    ledger = Ledger(limit_events=len(view.events) + 1)
+    ledger._seen = (0, 0), view
     return ledger
 
 
