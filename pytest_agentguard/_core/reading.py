@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 from pytest_agentguard._core.events import (
@@ -24,6 +25,7 @@ from pytest_agentguard._core.events import (
 )
 from pytest_agentguard._core.ledger import Ledger
 
+_seq = attrgetter("seq")
 _SHOWN = 120  # characters of one value in a summary
 _OWN_ENDS = ("clean", "cut", "reset", "stalled")
 # what a spy notes of a value that JSON cannot hold: Path('/srv'), date(2026, 1, 1), <Color.RED: 'red'>
@@ -102,19 +104,32 @@ def reply_of(ledger: Ledger, event: StreamEnded | CallOffered | StreamHeld) -> R
 
 def broken_off(ledger: Ledger) -> Iterator[StreamEnded]:
     """Every stream that ended without its completion, and not because the client left a healthy one."""
-    for end in ledger.of(StreamEnded, complete=False):
-        reply = reply_of(ledger, end)
-        left = end.end == "client-left" and end.fired and reply is not None and reply.fault != ""
-        if left or end.end in _OWN_ENDS:
-            yield end
+    return iter(ledger.remembered(_broken_off))
+
+
+def _broken_off(ledger: Ledger) -> tuple[StreamEnded, ...]:
+    return tuple(end for end in ledger.of(StreamEnded, complete=False) if _is_broken_off(ledger, end))
+
+
+def _is_broken_off(ledger: Ledger, end: StreamEnded) -> bool:
+    if end.end in _OWN_ENDS:
+        return True
+    reply = reply_of(ledger, end)
+    return end.end == "client-left" and end.fired and reply is not None and reply.fault != ""
 
 
 def permitted_calls(ledger: Ledger) -> Iterator[tuple[CallOffered, StreamEnded]]:
     """Every call of a stream that was delivered to its marker and whose finish reason permits calls."""
-    for completed in ledger.of(StreamCompleted, permits=True):
-        for end in ledger.of(StreamEnded, stream=completed.stream, complete=True):
-            for offer in ledger.of(CallOffered, stream=end.stream):
-                yield offer, end
+    return iter(ledger.remembered(_permitted_calls))
+
+
+def _permitted_calls(ledger: Ledger) -> tuple[tuple[CallOffered, StreamEnded], ...]:
+    return tuple(
+        (offer, end)
+        for completed in ledger.of(StreamCompleted, permits=True)
+        for end in ledger.of(StreamEnded, stream=completed.stream, complete=True)
+        for offer in ledger.of(CallOffered, stream=end.stream)
+    )
 
 
 def false_success(ledger: Ledger, end: StreamEnded, *, itself: bool = False) -> RunEnded | None:
@@ -139,11 +154,15 @@ def false_success(ledger: Ledger, end: StreamEnded, *, itself: bool = False) -> 
 
 def requests_after(ledger: Ledger, event: Event) -> tuple[RequestReceived, ...]:
     """Every model turn that was asked for after ``event`` and before the end of its run."""
-    outcome = outcome_of(ledger, event)
-    later = ledger.after(event, RequestReceived, kind="turn")
-    if outcome is None:
-        return later
-    return later[: bisect_left(later, outcome.seq, key=lambda request: request.seq)]
+    return tuple(_requests_after(ledger, event))
+
+
+def _requests_after(ledger: Ledger, event: Event) -> Iterator[RequestReceived]:
+    """The same one by one, for whoever seldom needs more than the next."""
+    turns, outcome = ledger.of(RequestReceived, kind="turn"), outcome_of(ledger, event)
+    first = bisect_right(turns, event.seq, key=_seq)
+    end = len(turns) if outcome is None else bisect_left(turns, outcome.seq, first, key=_seq)
+    return map(turns.__getitem__, range(first, end))
 
 
 def told(ledger: Ledger, offer: CallOffered) -> RequestReceived | None:
@@ -153,7 +172,7 @@ def told(ledger: Ledger, offer: CallOffered) -> RequestReceived | None:
     """
     same = [o for o in ledger.of(CallOffered, stream=offer.stream) if o.call_id == offer.call_id]
     others = [o.nonce for o in same if o.nonce and o.nonce != offer.nonce]
-    for request in requests_after(ledger, offer):
+    for request in _requests_after(ledger, offer):
         if not (offer.call_id or offer.nonce) or (offer.nonce and _mentions(request, offer.nonce)):
             return request
         shared = offer.nonce and any(_mentions(request, nonce) for nonce in others)
@@ -230,12 +249,12 @@ def attempt_end(ledger: Ledger, held: StreamHeld) -> Event | None:
     A run that was cancelled, or killed by the runner, shows nothing about the agent's own limits.
     """
     outcome = outcome_of(ledger, held)
-    later = requests_after(ledger, held)
+    later = next(_requests_after(ledger, held), None)
     if outcome is not None and outcome.how in ("cancelled", "killed"):
-        return later[0] if later else None
+        return later
     closed = ledger.after(held, ClientClosed, stream=held.stream)
-    signs = [*closed[:1], *later[:1], *([outcome] if outcome is not None else [])]
-    return min(signs, key=lambda event: event.seq, default=None)
+    signs = [sign for sign in (*closed[:1], later, outcome) if sign is not None]
+    return min(signs, key=_seq, default=None)
 
 
 def end_of_wait(ledger: Ledger, held: StreamHeld, limit: float, since: Event) -> Event | None:

@@ -97,6 +97,7 @@ class Verdict:
 
 def judge(ledger: Ledger, invariant: Invariant) -> Verdict:
     """The verdict of one rule over one ledger; a ledger that proves nothing makes it invalid."""
+    ledger = ledger.still()
     reason = unsound(ledger)
     if reason is not None:
         return Verdict(invariant.id, Outcome.INVALID, invariant.level, reason[0], reason[1:])
@@ -118,6 +119,10 @@ def judge(ledger: Ledger, invariant: Invariant) -> Verdict:
 
 def unsound(ledger: Ledger) -> tuple[str, *tuple[Event, ...]] | None:
     """Why the ledger proves nothing, with the events that show it; None where it is sound."""
+    return ledger.remembered(_unsound)
+
+
+def _unsound(ledger: Ledger) -> tuple[str, *tuple[Event, ...]] | None:
     for full in ledger.of(LedgerFull):
         return (f"ledger full at limit_events={full.limit_events}", full)
     for broken in ledger.of(WitnessFailed):
