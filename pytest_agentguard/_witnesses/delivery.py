@@ -93,6 +93,11 @@ class Delivery:
         self._sent_at = 0.0
         self._gap = 0.0
 
+    @property
+    def holds(self) -> bool:
+        """Whether it waits to be released."""
+        return self._hold is not None
+
     # -- what may happen to it ------------------------------------------------------------------------
 
     def advance(self) -> None:

@@ -122,15 +122,15 @@ class Endpoint:
 
     def release(self, by: str = "run-ended", lane: str | None = None) -> None:
         """Let go of everything that is held now, in one lane or in all; it is done on return."""
-        self._listener.release(by, lambda exchange: lane is None or exchange.lane == lane)
+        if self._listener.holds:
+            self._listener.release(by, lambda exchange: lane is None or exchange.lane == lane)
 
     def _release_played(self, played: Played) -> None:
         self._listener.release("test", lambda e: isinstance(e, Told) and e.played is played)
 
     def settle(self) -> None:
         """Return once everything that has reached us by now is recorded."""
-        for _ in range(2):  # the round that the first call is in may be under way already
-            self._engine.run(lambda: None)
+        self._engine.settle()
 
     # -- what became of it ----------------------------------------------------------------------------
 

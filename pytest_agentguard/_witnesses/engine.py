@@ -20,6 +20,7 @@ from pytest_agentguard._witnesses import clock
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
+_ASKED_BY_ANY_THREAD = (selectors.EpollSelector,) if hasattr(selectors, "EpollSelector") else ()
 
 
 class Handler(Protocol):
@@ -65,6 +66,9 @@ class Engine:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._rounds = 0
+        self._is_waiting = False
+        self._after_round: list[Callable[[], None]] = []
         self._commands: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = count()
@@ -96,7 +100,8 @@ class Engine:
         if threading.current_thread() is self._thread:
             action()
             return True
-        done = threading.Event()
+        done = threading.Lock()  # an Event is three objects more, and this is done several times in each test
+        done.acquire()
         errors: list[BaseException] = []
 
         def command() -> None:
@@ -105,15 +110,38 @@ class Engine:
             except BaseException as error:
                 errors.append(error)
             finally:
-                done.set()
+                done.release()
 
         if not self.call(command):
             return False
-        if not done.wait(limit):
+        if not done.acquire(timeout=limit):
             raise LimitReached(f"the engine did not answer within limit={limit:g} s")
         if errors:
             raise errors[0]
         return True
+
+    def settle(self, *, limit: float = limits.ENGINE_SECONDS) -> bool:
+        """Return once everything that had reached this process when we were called has been looked at."""
+        if threading.current_thread() is self._thread or self.is_quiet():
+            return True
+        done = threading.Lock()
+        done.acquire()
+        if not self.call(lambda: self._after_round.append(done.release)):
+            return False
+        if not done.acquire(timeout=limit):
+            raise LimitReached(f"the engine did not answer within limit={limit:g} s")
+        return True
+
+    def is_quiet(self) -> bool:
+        """Whether the thread waits and nothing is there that it would wake up for; False says nothing."""
+        if not isinstance(self._selector, _ASKED_BY_ANY_THREAD):
+            return False
+        rounds, was_waiting = self._rounds, self._is_waiting
+        try:
+            is_quiet = was_waiting and not self._selector.select(0)
+        except (OSError, ValueError):  # it is being closed
+            return False
+        return is_quiet and self._is_waiting and self._rounds == rounds
 
     def stop(self) -> None:
         """End the thread and close every socket; again or in a forked child it does nothing."""
@@ -165,18 +193,31 @@ class Engine:
         return timer
 
     def _serve(self) -> None:
+        waiting: list[Callable[[], None]] = []
         try:
             while not self._stopping:
-                for key, events in self._selector.select(self._until_due()):
-                    if key.data is None:
-                        self._obey()
-                    elif key.fileobj in self._sockets:  # an earlier one of this round may have closed it
-                        _guarded(key.data.ready, key.data, events)
-                self._fire_due()
+                waiting, self._after_round = self._after_round, []
+                self._round(0.0 if waiting else self._until_due())
+                while waiting:
+                    waiting.pop()()
         finally:
             self._stopping = True
             self._obey()
+            for action in (*waiting, *self._after_round):
+                action()
             self._close_all()
+
+    def _round(self, patience: float | None) -> None:
+        self._is_waiting = True
+        ready = self._selector.select(patience)
+        self._is_waiting = False
+        self._rounds += 1
+        for key, events in ready:
+            if key.data is None:
+                self._obey()
+            elif key.fileobj in self._sockets:  # an earlier one of this round may have closed it
+                _guarded(key.data.ready, key.data, events)
+        self._fire_due()
 
     def _until_due(self) -> float | None:
         return max(0.0, self._timers[0][0] - clock.now()) if self._timers else None

@@ -36,6 +36,14 @@ class Listener:
         if not self._closed:
             self._engine.run(lambda: self._release(by, chosen))
 
+    @property
+    def holds(self) -> bool:
+        """Whether an answer may be held, or is about to be; from any thread."""
+        return not self._engine.is_quiet() or any(
+            connection.delivery is not None and connection.delivery.holds
+            for connection in list(self._connections)
+        )
+
     def close(self) -> None:
         """Stop listening and end every connection; it is done on return."""
         self._closed = True

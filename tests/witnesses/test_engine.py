@@ -108,6 +108,36 @@ def test_handler_that_raises_is_told_and_the_thread_lives_on() -> None:
     engine.stop()
 
 
+def test_settle_returns_when_everything_that_had_come_was_looked_at() -> None:
+    engine, handler = Engine(), Listens()
+    near, far = socket.socketpair()
+    with near, far:
+        engine.run(lambda: engine.watch(near, READ, handler))
+        for n in range(1, 50):
+            far.send(b"x")
+            assert engine.settle()
+            assert len(handler.errors) >= n
+            near.recv(1)
+            assert engine.settle()
+        engine.run(lambda: engine.unwatch(near))
+    engine.stop()
+    assert not engine.settle()
+
+
+def test_engine_is_quiet_only_while_nothing_is_there_to_be_done() -> None:
+    engine, handler = Engine(), Listens()
+    assert not engine.is_quiet()
+    near, far = socket.socketpair()
+    with near, far:
+        engine.run(lambda: engine.watch(near, READ, handler))
+        engine.settle()
+        far.send(b"x")
+        assert not engine.is_quiet()
+        engine.run(lambda: engine.unwatch(near))
+    engine.stop()
+    assert not engine.is_quiet()
+
+
 def test_stopped_engine_takes_no_listener() -> None:
     engine = Engine()
     engine.stop()
