@@ -85,6 +85,12 @@ class Ledger:
     # -- reading ------------------------------------------------------------------------------------
 
     def _read(self) -> _View:
+        (count, _), view = self._seen
+        if count == len(self._raw) and not self._sources:
+            return view
+        return self._merged()
+
+    def _merged(self) -> _View:
         more = [entry for source in self._sources for entry in source()] if self._sources else ()
         key = (len(self._raw), len(more))
         seen, view = self._seen
@@ -111,12 +117,19 @@ class Ledger:
 
     def first(self, kind: type[E], /, **equals: Any) -> E | None:
         """The first event of ``kind`` with the given values, or None."""
-        return next(iter(self.of(kind, **equals)), None)
+        found = self._read().of(kind, equals)
+        return found[0] if found else None
 
     def after(self, event: Event, kind: type[E], /, **equals: Any) -> tuple[E, ...]:
         """Every event of ``kind`` recorded later than ``event``."""
         found = self._read().of(kind, equals)
         return found[bisect_right(found, event.seq, key=_seq) :]
+
+    def first_after(self, event: Event, kind: type[E], /, **equals: Any) -> E | None:
+        """The first event of ``kind`` recorded later than ``event``, or None."""
+        found = self._read().of(kind, equals)
+        at = bisect_right(found, event.seq, key=_seq)
+        return found[at] if at < len(found) else None
 
     def before(self, event: Event, kind: type[E], /, **equals: Any) -> tuple[E, ...]:
         """Every event of ``kind`` recorded earlier than ``event``."""
@@ -178,18 +191,21 @@ class _View:
             return found
         if len(found) > _FEW:
             try:
-                return self._index(kind, *equals).get(_key(equals), ())
+                return self._index((kind, *equals)).get(tuple(equals.values()), ())
             except TypeError:  # a value that cannot be a key
                 pass
         for name, value in equals.items():
             found = tuple([e for e in found if getattr(e, name) == value])
         return found
 
-    def _index(self, kind: type[Event], *names: str) -> dict[Any, tuple[Any, ...]]:
-        index = self._keys.get((kind, *names))
+    def _index(self, kind_and_names: tuple[Any, ...]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        index = self._keys.get(kind_and_names)
         if index is None:
-            index = _grouped(self._kinds[kind], attrgetter(*names))
-            self._keys[kind, *names] = index  # only when it is whole: readers share the view
+            kind, *names = kind_and_names
+            values = attrgetter(*names)
+            key = values if len(names) > 1 else lambda event: (values(event),)
+            index = _grouped(self._kinds[kind], key)
+            self._keys[kind_and_names] = index  # only when it is whole: readers share the view
         return index
 
     @cached_property
@@ -203,16 +219,10 @@ class _View:
         common = lanes.pop("", ())
         if len(lanes) == 1:  # every fact belongs to it
             return dict.fromkeys(lanes, _over(self))
-        return {name: _over(_View(_merged(common, own))) for name, own in lanes.items()}
+        return {name: _over(_View(_in_order(common, own))) for name, own in lanes.items()}
 
 
-def _key(equals: dict[str, Any]) -> Any:
-    """As ``attrgetter`` of the names gives it: the value, or a tuple of several."""
-    values = tuple(equals.values())
-    return values if len(values) > 1 else values[0]
-
-
-def _merged(common: tuple[Event, ...], own: tuple[Event, ...]) -> Sequence[Event]:
+def _in_order(common: tuple[Event, ...], own: tuple[Event, ...]) -> Sequence[Event]:
     return sorted([*common, *own], key=_seq) if common else own
 
 

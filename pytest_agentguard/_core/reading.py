@@ -38,7 +38,7 @@ _TYPED = re.compile(r"[A-Za-z_][\w.]*\(.*\)|<[A-Za-z_][\w.]*: .+>", re.DOTALL)
 def json_object(text: str) -> dict[str, Any] | None:
     """The JSON object that ``text`` is by a strict parser, without NaN; None for anything else."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = _STRICT.decode(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -48,9 +48,13 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
+_STRICT = json.JSONDecoder(parse_constant=_refuse)
+_TEXT = json.JSONEncoder(ensure_ascii=False, default=repr, skipkeys=True)
+
+
 def text_of(value: Any) -> str:
     """A value as JSON text, for looking things up in it; what JSON cannot hold is given by its ``repr``."""
-    return json.dumps(value, ensure_ascii=False, default=repr, skipkeys=True)
+    return _TEXT.encode(value)
 
 
 def brief(value: Any) -> str:
@@ -64,13 +68,14 @@ def brief(value: Any) -> str:
 
 def run_of(ledger: Ledger, event: Event) -> RunStarted | None:
     """The run that ``event`` belongs to: the last one that had started by then, else the first."""
-    before = ledger.before(event, RunStarted)
-    return before[-1] if before else ledger.run
+    starts = ledger.of(RunStarted)
+    before = bisect_left(starts, event.seq, key=_seq)
+    return starts[before - 1] if starts else None  # without one before it, that is the last of all
 
 
 def outcome_of(ledger: Ledger, event: Event) -> RunEnded | None:
     """How the run that ``event`` belongs to ended; None where that was not witnessed."""
-    return next(iter(ledger.after(event, RunEnded)), None)
+    return ledger.first_after(event, RunEnded)
 
 
 def limit_of(ledger: Ledger, event: Event, name: str) -> float | None:
@@ -88,6 +93,10 @@ def answers_truly(ledger: Ledger, outcome: RunEnded) -> bool:
 
 def is_healthy(ledger: Ledger) -> bool:
     """Whether nothing was made to go wrong: healthy replies, valid calls, no tool that raised."""
+    return ledger.remembered(_is_healthy)
+
+
+def _is_healthy(ledger: Ledger) -> bool:
     replies, offers = ledger.of(ReplyStarted), ledger.of(CallOffered)
     right = all(r.status == 200 and not r.fault and r.finish in ("stop", "tool_calls") for r in replies)
     valid = all(offer.known and not offer.problem for offer in offers)
@@ -99,7 +108,20 @@ def is_healthy(ledger: Ledger) -> bool:
 
 def reply_of(ledger: Ledger, event: StreamEnded | CallOffered | StreamHeld) -> ReplyStarted | None:
     """The reply that a fact about a stream belongs to."""
-    return ledger.first(ReplyStarted, stream=event.stream)
+    return ledger.remembered(_replies).get(event.stream)
+
+
+def _replies(ledger: Ledger) -> dict[str, ReplyStarted]:
+    return {reply.stream: reply for reply in reversed(ledger.of(ReplyStarted))}  # the first one counts
+
+
+def ended(ledger: Ledger) -> Iterator[tuple[StreamEnded, ReplyStarted | None]]:
+    """Every stream that ended, with the reply that it delivered."""
+    return iter(ledger.remembered(_ended))
+
+
+def _ended(ledger: Ledger) -> tuple[tuple[StreamEnded, ReplyStarted | None], ...]:
+    return tuple((end, reply_of(ledger, end)) for end in ledger.of(StreamEnded))
 
 
 def broken_off(ledger: Ledger) -> Iterator[StreamEnded]:
@@ -142,11 +164,18 @@ def false_success(ledger: Ledger, end: StreamEnded, *, itself: bool = False) -> 
     outcome = outcome_of(ledger, begun)
     if outcome is None or outcome.how != "returned":
         return None
-    completed = (itself and end.complete) or any(
-        begun.seq < (reply_of(ledger, other) or other).seq < outcome.seq
-        for other in ledger.after(begun, StreamEnded, complete=True)
-    )
+    completed = (itself and end.complete) or _is_completed(ledger, begun, outcome)
     return None if completed and answers_truly(ledger, outcome) else outcome
+
+
+def _is_completed(ledger: Ledger, begun: Event, outcome: RunEnded) -> bool:
+    """Whether a reply between the two was delivered whole."""
+    whole = ledger.of(StreamEnded, complete=True)
+    later = range(bisect_right(whole, begun.seq, key=_seq), len(whole))
+    return any(
+        begun.seq < (reply_of(ledger, other) or other).seq < outcome.seq
+        for other in map(whole.__getitem__, later)
+    )
 
 
 # -- calls ------------------------------------------------------------------------------------------
@@ -163,6 +192,13 @@ def _requests_after(ledger: Ledger, event: Event) -> Iterator[RequestReceived]:
     first = bisect_right(turns, event.seq, key=_seq)
     end = len(turns) if outcome is None else bisect_left(turns, outcome.seq, first, key=_seq)
     return map(turns.__getitem__, range(first, end))
+
+
+def asked_again(ledger: Ledger, request: RequestReceived) -> bool:
+    """Whether the same was asked for once more in the run."""
+    again = ledger.first_after(request, RequestReceived, kind="turn", body=request.body)
+    outcome = outcome_of(ledger, request)
+    return again is not None and (outcome is None or again.seq < outcome.seq)
 
 
 def told(ledger: Ledger, offer: CallOffered) -> RequestReceived | None:
@@ -240,7 +276,7 @@ def _same(offered: Any, real: Any) -> bool:
 
 def release_of(ledger: Ledger, held: StreamHeld) -> StreamReleased | None:
     """When and by whom a held response was let go."""
-    return next(iter(ledger.after(held, StreamReleased, stream=held.stream, hold=held.hold)), None)
+    return ledger.first_after(held, StreamReleased, stream=held.stream, hold=held.hold)
 
 
 def attempt_end(ledger: Ledger, held: StreamHeld) -> Event | None:
@@ -252,8 +288,8 @@ def attempt_end(ledger: Ledger, held: StreamHeld) -> Event | None:
     later = next(_requests_after(ledger, held), None)
     if outcome is not None and outcome.how in ("cancelled", "killed"):
         return later
-    closed = ledger.after(held, ClientClosed, stream=held.stream)
-    signs = [sign for sign in (*closed[:1], later, outcome) if sign is not None]
+    closed = ledger.first_after(held, ClientClosed, stream=held.stream)
+    signs = [sign for sign in (closed, later, outcome) if sign is not None]
     return min(signs, key=_seq, default=None)
 
 

@@ -24,7 +24,7 @@ _LINKED_BY_ID = ("openai-chat", "openai-responses", "anthropic")
 
 def check(ledger: Ledger) -> Iterator[Finding]:
     """Of a complete stream, arguments and transcript count too; a cut one leaves pieces by itself."""
-    for end in ledger.of(StreamEnded):
+    for end, reply in reading.ended(ledger):
         offers = [o for o in ledger.of(CallOffered, stream=end.stream) if o.call in end.begun]
         if len(offers) > 1:
             yield exercised(*offers, end)
@@ -36,7 +36,8 @@ def check(ledger: Ledger) -> Iterator[Finding]:
             yield from _swapped(ledger, offers)
             if end.complete:
                 yield from _retold(ledger, offers)
-        yield from _made_up(ledger, offers, end)
+        if end.complete and reply is not None and reply.dialect in _LINKED_BY_ID:
+            yield from _made_up(ledger, offers, end, reply)
 
 
 def _mixed(
@@ -109,11 +110,10 @@ def _calls_in(body: str) -> Iterator[tuple[str, str]]:
             nodes.extend(node)
 
 
-def _made_up(ledger: Ledger, offers: Sequence[CallOffered], end: StreamEnded) -> Iterator[Finding]:
+def _made_up(
+    ledger: Ledger, offers: Sequence[CallOffered], end: StreamEnded, reply: ReplyStarted
+) -> Iterator[Finding]:
     """A call without an id, in a dialect that links results by id."""
-    reply = reading.reply_of(ledger, end)
-    if reply is None or reply.dialect not in _LINKED_BY_ID or not end.complete:
-        return
     for offer in offers:
         if offer.call_id is None:
             yield exercised(offer, end)

@@ -22,7 +22,7 @@ def check(ledger: Ledger) -> Iterator[Finding]:
         words, outcome = _WORDS.get(error.kind), reading.outcome_of(ledger, error)
         if words is None or outcome is None or outcome.how not in ("raised", "failed"):
             continue
-        replies = [r for r in ledger.of(ReplyStarted) if r.seq < outcome.seq]
+        replies = ledger.before(outcome, ReplyStarted)
         shown = [outcome.error, outcome.error_type, *outcome.error_chain]
         if not replies or replies[-1].stream != error.stream or not any(shown):
             continue

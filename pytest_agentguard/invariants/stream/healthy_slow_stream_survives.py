@@ -14,10 +14,11 @@ _FAR = 4.0  # times the pauses: a limit on the whole exchange that is longer tha
 
 def check(ledger: Ledger) -> Iterator[Finding]:
     """Exercised only where the planned pauses together outlast the idle timeout and each kept within it."""
-    for end in ledger.of(StreamEnded):
-        reply = reading.reply_of(ledger, end)
+    for end, reply in reading.ended(ledger):
+        if reply is None or reply.fault:
+            continue
         idle = reading.limit_of(ledger, end, "idle_timeout")
-        if reply is None or idle is None or not _steady(ledger, reply, end, idle):
+        if idle is None or not _steady(ledger, reply, end, idle):
             continue
         outcome = reading.outcome_of(ledger, reply)
         facts = f"stream={end.stream} paused={reply.paused:g} gap={end.gap:g} idle_timeout={idle:g}"
@@ -39,8 +40,8 @@ def check(ledger: Ledger) -> Iterator[Finding]:
 def _steady(ledger: Ledger, reply: ReplyStarted, end: StreamEnded, idle: float) -> bool:
     """Whether only the idle timeout could have ended this reply, and had no reason to."""
     other = (reading.limit_of(ledger, end, name) for name in ("request_timeout", "deadline"))
-    healthy = not reply.fault and reply.paused > idle and end.gap < _LATE * idle
-    return healthy and all(limit is None or limit > _FAR * reply.paused for limit in other)
+    shown = reply.paused > idle and end.gap < _LATE * idle
+    return shown and all(limit is None or limit > _FAR * reply.paused for limit in other)
 
 
 def _failed(ledger: Ledger, outcome: RunEnded) -> bool:

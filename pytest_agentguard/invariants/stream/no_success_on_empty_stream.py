@@ -13,9 +13,8 @@ _EMPTY = ("nothing", "only-done")
 
 def check(ledger: Ledger) -> Iterator[Finding]:
     """An agent that asks again and gets its answer has done nothing wrong."""
-    for end in ledger.of(StreamEnded, fired=True):
-        reply = reading.reply_of(ledger, end)
-        if reply is None or reply.fault not in _EMPTY:
+    for end, reply in reading.ended(ledger):
+        if reply is None or reply.fault not in _EMPTY or not end.fired:
             continue
         outcome = reading.outcome_of(ledger, reply)
         if outcome is None:

@@ -27,9 +27,8 @@ _FAULTS = (*_NAMES, "raw-body")
 
 def check(ledger: Ledger) -> Iterator[Finding]:
     """A failure whose error does not say what came is a debatable practice."""
-    for end in ledger.of(StreamEnded, fired=True):
-        reply = reading.reply_of(ledger, end)
-        if reply is None or reply.status != 200 or reply.fault not in _FAULTS:
+    for end, reply in reading.ended(ledger):
+        if reply is None or reply.status != 200 or reply.fault not in _FAULTS or not end.fired:
             continue
         outcome = reading.outcome_of(ledger, reply)
         if outcome is None:
@@ -50,8 +49,9 @@ def check(ledger: Ledger) -> Iterator[Finding]:
 
 def _says_what_came(ledger: Ledger, reply: ReplyStarted, outcome: RunEnded) -> bool:
     """Whether the error names it; True where no error was shown, or it is about a later reply."""
-    later = any(other.seq < outcome.seq for other in ledger.after(reply, ReplyStarted))
-    if outcome.how not in ("raised", "failed") or outcome.error is None or later:
+    later = ledger.first_after(reply, ReplyStarted)
+    is_last = later is None or later.seq > outcome.seq
+    if outcome.how not in ("raised", "failed") or outcome.error is None or not is_last:
         return True
     if reply.fault == "content-type" and not reply.finish:
         return True  # a body of somebody's own: an error that quotes it cannot be recognised

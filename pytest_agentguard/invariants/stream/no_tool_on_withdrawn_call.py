@@ -21,8 +21,8 @@ _WITHDRAW = ("filter", "refusal", "unknown")
 
 def check(ledger: Ledger) -> Iterator[Finding]:
     """An error event withdraws the calls of its stream whatever comes after it."""
-    for end in ledger.of(StreamEnded):
-        for by, why, level in _withdrawals(ledger, end):
+    for end, reply in reading.ended(ledger):
+        for by, why, level in _withdrawals(ledger, end, reply):
             for offer in ledger.of(CallOffered, stream=end.stream):
                 if offer.call not in end.begun:
                     continue
@@ -36,8 +36,9 @@ def check(ledger: Ledger) -> Iterator[Finding]:
                     )  # fmt: skip
 
 
-def _withdrawals(ledger: Ledger, end: StreamEnded) -> Iterator[tuple[Event, str, Level]]:
-    reply = reading.reply_of(ledger, end)
+def _withdrawals(
+    ledger: Ledger, end: StreamEnded, reply: ReplyStarted | None
+) -> Iterator[tuple[Event, str, Level]]:
     if reply is not None and reply.finish in _WITHDRAW and end.complete:
         yield reply, f"finish={reply.finish}", Level.SHOULD
     for error in ledger.of(ErrorSent, stream=end.stream):

@@ -61,7 +61,7 @@ def _delivered(end: StreamEnded) -> bool:
 def _asked_again(ledger: Ledger, end: StreamEnded) -> bool:
     reply = reading.reply_of(ledger, end)
     asked = ledger.first(RequestReceived, request=reply.request) if reply is not None else None
-    return asked is not None and any(r.body == asked.body for r in reading.requests_after(ledger, asked))
+    return asked is not None and reading.asked_again(ledger, asked)
 
 
 def _noticed(ledger: Ledger, offer: CallOffered, outcome: RunEnded) -> bool:

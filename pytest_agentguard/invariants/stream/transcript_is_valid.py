@@ -43,20 +43,30 @@ def _lost_results(ledger: Ledger) -> Iterator[Finding]:
             marks = _marks(finished.result) if finished is not None and start.invocation else []
             if finished is None or not marks or not offer.call_id:
                 continue
-            carriers = [r for r in reading.requests_after(ledger, start) if offer.call_id in r.body]
-            if _given_up(ledger, finished, carriers):
+            if ledger.of(ToolCancelled, tool=finished.tool, invocation=finished.invocation):
                 continue
-            if carriers and not any(mark in r.body for r in carriers for mark in marks):
+            carriers = _carriers(ledger, offer.call_id, start, finished, marks)
+            if carriers:
                 yield violated(
                     f"tool={start.tool} finished, requests with its call={len(carriers)} with its result=0",
                     offer, finished, carriers[0],
                 )  # fmt: skip
 
 
-def _given_up(ledger: Ledger, finished: ToolFinished, carriers: list[RequestReceived]) -> bool:
-    """Whether the agent had told the model something else before the result was there: a timeout, say."""
-    cancelled = ledger.first(ToolCancelled, tool=finished.tool, invocation=finished.invocation)
-    return cancelled is not None or any(r.seq < finished.seq for r in carriers)
+def _carriers(
+    ledger: Ledger, call_id: str, start: ToolStarted, finished: ToolFinished, marks: list[str]
+) -> list[RequestReceived]:
+    """The later requests with the call; none, where one has the result too.
+
+    Nor where the agent told the model something else before the result was there: a timeout, say.
+    """
+    carriers = []
+    for request in reading.requests_after(ledger, start):
+        if call_id in request.body:
+            if request.seq < finished.seq or any(mark in request.body for mark in marks):
+                return []
+            carriers.append(request)
+    return carriers
 
 
 def _marks(result: str) -> list[str]:
