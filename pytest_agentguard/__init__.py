@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "Adapter": "contracts", "Behaviour": "contracts", "Job": "contracts", "Limits": "contracts",
-    "ModelEndpoint": "contracts", "RunEnd": "contracts", "Tool": "contracts", "ToolSpec": "contracts",
+    "Adapter": "contracts", "Behaviour": "contracts", "FetchJob": "contracts", "Job": "contracts",
+    "Limits": "contracts", "ModelEndpoint": "contracts", "RunEnd": "contracts", "Tool": "contracts",
+    "ToolSpec": "contracts",
     "PURGE": "contracts", "RECORD": "contracts", "REMOVE": "contracts", "SHELL": "contracts",
     "Dialect": "dialect", "Finish": "dialect", "RequestView": "dialect", "Sample": "dialect",
     "ERROR_STATUS": "dialect",
@@ -19,6 +20,7 @@ _HOME = {
     "Reply": "reply",
     "Where": "script", "at_byte": "script", "after_event": "script",
     "START": "script", "BEFORE_FINISH": "script", "AFTER_FINISH": "script", "END": "script",
+    "Cancel": "scenario", "FetchCall": "scenario", "FetchScript": "scenario", "Route": "scenario",
     "Lane": "scenario", "Scenario": "scenario", "Setup": "scenario", "Variant": "scenario",
     "Decoder": "sse", "ServerSentEvent": "sse", "encode_event": "sse",
     "Frame": "turn", "Ids": "turn", "Text": "turn", "ToolCall": "turn", "Turn": "turn",
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     )
     from pytest_agentguard._core.contracts import (
         Behaviour as Behaviour,
+    )
+    from pytest_agentguard._core.contracts import (
+        FetchJob as FetchJob,
     )
     from pytest_agentguard._core.contracts import (
         Job as Job,
@@ -103,7 +108,19 @@ if TYPE_CHECKING:
         Reply as Reply,
     )
     from pytest_agentguard._core.scenario import (
+        Cancel as Cancel,
+    )
+    from pytest_agentguard._core.scenario import (
+        FetchCall as FetchCall,
+    )
+    from pytest_agentguard._core.scenario import (
+        FetchScript as FetchScript,
+    )
+    from pytest_agentguard._core.scenario import (
         Lane as Lane,
+    )
+    from pytest_agentguard._core.scenario import (
+        Route as Route,
     )
     from pytest_agentguard._core.scenario import (
         Scenario as Scenario,

@@ -11,6 +11,7 @@ from pytest_agentguard._core import limits as _limits
 
 DIALECTS = ("openai-chat", "anthropic")
 MODES = ("stream", "block")
+SURFACES = ("chat", "fetch")
 _TIMES = ("idle_timeout", "request_timeout", "deadline")
 
 
@@ -103,6 +104,25 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FetchJob:
+    """What a fetch tool is made for.
+
+    ``allowed`` maps the ids that it may fetch to their URLs; every other input is to be refused without a
+    request. Its limits count for everything that this one tool does: ``attempts`` requests in all,
+    ``request_timeout`` for each, ``deadline`` from the moment when it was made, ``output_bytes`` for a
+    result. ``token`` goes with each request as ``Authorization: Bearer …``; it belongs to the origins of
+    ``allowed`` and to no other.
+    """
+
+    allowed: Mapping[str, str]
+    limits: Limits = Limits()
+    token: str = "agentguard-dummy-token"
+    method: str = "GET"
+    body: str = ""
+    workdir: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
     """What an adapter returns where its framework says more than return or raise.
 
@@ -121,7 +141,11 @@ class Adapter:
 
     ``run(job)`` is a plain or an async function; it returns the answer (or a ``RunEnd``) or raises.
     ``backend`` runs an async one on ``asyncio`` or ``trio``. ``dialects`` and ``modes`` are what it offers;
-    ``declared`` limits that it keeps by itself, where a job sets none. ``cancel`` stops a synchronous run.
+    ``declared`` limits that it keeps by itself, where a job sets none. ``cancel`` stops a synchronous run,
+    called from another thread; without it a synchronous run is stopped by SIGINT. ``kept`` gives, after a
+    cancel, the text that had arrived and was kept. ``fetch`` makes a fetch tool for a ``FetchJob``: a plain
+    or async callable that takes an input and returns a text or raises; its ``aclose`` or ``close`` is called
+    at the end, where it has one.
     ``prepare`` is called once where the agent is loaded, before any run (imports, warm clients);
     ``start``/``stop`` surround each run. ``overlap`` is how many runs may go on at a time; ``distributions``
     are the packages whose versions the report names.
@@ -134,6 +158,8 @@ class Adapter:
     declared: Limits = Limits()
     backend: str = "asyncio"
     cancel: Callable[[], Any] | None = None
+    kept: Callable[[Job], str | None] | None = None
+    fetch: Callable[[FetchJob], Callable[[str], Any]] | None = None
     prepare: Callable[[], Any] | None = None
     start: Callable[[], Any] | None = None
     stop: Callable[[], Any] | None = None

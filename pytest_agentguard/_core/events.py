@@ -7,32 +7,31 @@ An event is frozen, names its witness, and says what was seen, never what it mea
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
-
-class Witness(StrEnum):
-    """Who saw it. Each stands at a boundary that the agent cannot fake."""
-
-    ENDPOINT = "endpoint"
-    TOOL_SPY = "tool-spy"
-    RUNNER = "runner"
-    COUNTING_SERVER = "counting-server"
-    STUB = "stub"
-    SESSION_STORE = "session-store"
-    AGENT = "agent"  # what the agent says about itself: a claim, never evidence
-    LEDGER = "ledger"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One fact. ``lane`` separates agents that run side by side in one run."""
-
-    witness: Witness
-    lane: str = ""
-    seq: int = field(default=0, compare=False)
-    t: float = field(default=0.0, compare=False)
-
+from pytest_agentguard._core.event import Event as Event
+from pytest_agentguard._core.event import Witness as Witness
+from pytest_agentguard._core.http_events import (
+    ConnectionAccepted as ConnectionAccepted,
+)
+from pytest_agentguard._core.http_events import (
+    EffectDone as EffectDone,
+)
+from pytest_agentguard._core.http_events import (
+    FetchEnded as FetchEnded,
+)
+from pytest_agentguard._core.http_events import (
+    FetchStarted as FetchStarted,
+)
+from pytest_agentguard._core.http_events import (
+    HttpAnswered as HttpAnswered,
+)
+from pytest_agentguard._core.http_events import (
+    HttpReceived as HttpReceived,
+)
+from pytest_agentguard._core.http_events import (
+    RedirectOffered as RedirectOffered,
+)
 
 # -- runner -----------------------------------------------------------------------------------------
 
@@ -69,6 +68,23 @@ class RunEnded(Event):
     error_type: str | None = None  # the qualified class name
     error_chain: tuple[str, ...] = ()  # class names of the exception and its causes, outermost first
     code: int | None = None  # exit status or signal number of the process
+    kept: str | None = (
+        None  # text that the agent says it has kept of a run that was cancelled; None: not asked
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequested(Event):
+    """The run was told to stop, and everything that it had sent by then has been read.
+
+    ``by``: ``cancel`` (its task, its thread by the adapter, or SIGINT), ``deadline`` (its declared deadline
+    had passed when a call of it ended). ``at`` is where the run stood: ``before-send``, ``request``,
+    ``body``, ``tool``, ``clean-up``. ``again`` marks a second cancel.
+    """
+
+    by: str = "cancel"
+    at: str = ""
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +106,9 @@ class MemoryMeasured(Event):
 class LeftBehind(Event):
     """Something of the run was alive or open after the grace period."""
 
-    kind: str  # process, thread, task, socket, request
+    kind: str  # process, thread, task, socket, listener, file, temporary, request
     what: str
+    created: str = ""  # where it was made: file, line and function, as far as that is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ _WRITTEN: dict[str, tuple[type, ...]] = {  # by the type of a field: what its JS
     "int": (int,),
     "int | None": (int, type(None)),
     "float": (float, int),
+    "float | None": (float, int, type(None)),
     "bool": (bool,),
     "tuple[str, ...]": (list,),
     "dict[str, Any]": (dict,),

@@ -11,9 +11,21 @@ from typing import Any
 
 from pytest_agentguard._core import limits as _limits
 from pytest_agentguard._core.contracts import DIALECTS, MODES, Behaviour, Limits, ToolSpec
+from pytest_agentguard._core.scenario import Cancel, FetchCall
 
 _LANES_WITH_DIRECTORIES = 16
 as_json = json.JSONEncoder(separators=(",", ":"), default=str).encode  # an agent may replace `json.dumps`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOrder:
+    """What a fetch tool is made for and asked to do, with every address filled in."""
+
+    allowed: Mapping[str, str]  # id -> URL
+    calls: tuple[FetchCall, ...]
+    token: str = ""
+    method: str = "GET"
+    body: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +43,7 @@ class JobOrder:
     final: str = ""
     session: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    fetch: FetchOrder | None = None  # in place of a prompt: the fetch surface
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +52,8 @@ class RunOrder:
 
     ``seconds`` is the hard deadline of all jobs together, ``watch`` the observation window after the last of
     them has ended; ``at_once`` bounds the jobs that go on at a time. ``env`` is added to the environment.
+    ``cancel`` says when the only job is cancelled; ``barrier`` is a URL whose answer says that everything
+    sent so far has been read, and that the stop is on record.
     """
 
     id: str
@@ -51,6 +66,8 @@ class RunOrder:
     agent: str = ""
     scenario: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
+    cancel: Cancel | None = None
+    barrier: str = ""
 
     @property
     def own_lane(self) -> str:
@@ -68,6 +85,7 @@ class RunOrder:
         tools = {id(job.tools): job.tools for job in self.jobs}
         data = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         data["tools"] = [[dataclasses.asdict(tool) for tool in tools[one]] for one in shared]
+        data["cancel"] = None if self.cancel is None else dataclasses.asdict(self.cancel)
         place = {one: n for n, one in enumerate(shared)}
         data["jobs"] = [_plain(job, place[id(job.tools)]) for job in self.jobs]
         return json.dumps(data, default=_default, separators=(",", ":"))
@@ -78,6 +96,8 @@ class RunOrder:
         data = json.loads(text)
         shared = [tuple(_tool(tool) for tool in tools) for tools in data.pop("tools")]
         jobs = tuple(_job(job, shared) for job in data.pop("jobs"))
+        cancel = data.pop("cancel")
+        data["cancel"] = None if cancel is None else Cancel(**cancel)
         return cls(**{**data, "journal": Path(data["journal"])}, jobs=jobs)
 
 
@@ -137,7 +157,8 @@ class RunReceipt:
 
 def _plain(job: JobOrder, tools: int) -> dict[str, Any]:
     data = {field.name: getattr(job, field.name) for field in dataclasses.fields(job)}
-    return {**data, "tools": tools, "limits": job.limits.declared(), "env": dict(job.env)}
+    fetch = None if job.fetch is None else dataclasses.asdict(job.fetch)
+    return {**data, "tools": tools, "limits": job.limits.declared(), "env": dict(job.env), "fetch": fetch}
 
 
 def _default(value: Any) -> Any:
@@ -145,8 +166,15 @@ def _default(value: Any) -> Any:
 
 
 def _job(data: dict[str, Any], shared: list[tuple[ToolSpec, ...]]) -> JobOrder:
-    tools = shared[data.pop("tools")]
-    return JobOrder(**{**data, "limits": Limits(**data["limits"])}, tools=tools)
+    tools, fetch = shared[data.pop("tools")], data.pop("fetch")
+    return JobOrder(
+        **{**data, "limits": Limits(**data["limits"])}, tools=tools, fetch=fetch and _fetch(fetch)
+    )
+
+
+def _fetch(data: dict[str, Any]) -> FetchOrder:
+    calls = tuple(FetchCall(**call) for call in data.pop("calls"))
+    return FetchOrder(**data, calls=calls)
 
 
 def _tool(data: dict[str, Any]) -> ToolSpec:

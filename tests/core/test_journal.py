@@ -27,6 +27,7 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "int": st.integers(0, 10**12),
     "int | None": st.none() | st.integers(0, 255),
     "float": st.floats(0, 1e6),
+    "float | None": st.none() | st.floats(0, 1e6),
     "bool": st.booleans(),
     "tuple[str, ...]": st.lists(st.text(), max_size=3).map(tuple),
     "dict[str, Any]": st.dictionaries(st.text(), JSON, max_size=3),

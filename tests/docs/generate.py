@@ -152,18 +152,22 @@ def _short(default: Any) -> Any:
 # -- events -------------------------------------------------------------------------------------------
 
 
+_EVENT_MODULES = ("events", "http_events")
+
+
 def events_page() -> str:
     """The page of the kinds of fact."""
-    module = importlib.import_module(events.Event.__module__)
     lines = ["A fact is frozen, typed, and names its witness. Import it from `pytest_agentguard.events`.", ""]
     lines += [
         "Every fact has `witness`, `lane`, `seq` (its place in the ledger) and `t` (system-wide monotonic"
     ]
     lines += ["time, s). Neither `seq` nor `t` takes part in comparison."]
-    for section, classes in _sections(module).items():
-        lines += ["", f"## {section[0].upper()}{section[1:]}"]
-        for node in classes:
-            lines += _event(node, inspect.getsource(module).splitlines())
+    for name in _EVENT_MODULES:
+        module = importlib.import_module(f"pytest_agentguard._core.{name}")
+        for section, classes in _sections(module).items():
+            lines += ["", f"## {section[0].upper()}{section[1:]}"]
+            for node in classes:
+                lines += _event(node, inspect.getsource(module).splitlines())
     return _page("Events", lines)
 
 
