@@ -146,7 +146,7 @@ class Ledger:
 
     def still(self) -> Ledger:
         """The ledger as it is now, in which nothing is added any more."""
-        return _over(self._read())
+        return _Still(self._read())
 
     @property
     def run(self) -> RunStarted | None:
@@ -182,7 +182,7 @@ class _View:
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
         self.answers: dict[Any, Any] = {}
-        self._kinds = _grouped(events, type)
+        self._kinds = _grouped(events, map(type, events))
         self._keys: dict[tuple[Any, ...], dict[Any, tuple[Any, ...]]] = {}
 
     def of(self, kind: type[E], equals: dict[str, Any]) -> tuple[E, ...]:
@@ -202,9 +202,8 @@ class _View:
         index = self._keys.get(kind_and_names)
         if index is None:
             kind, *names = kind_and_names
-            values = attrgetter(*names)
-            key = values if len(names) > 1 else lambda event: (values(event),)
-            index = _grouped(self._kinds[kind], key)
+            values = map(attrgetter(*names), self._kinds[kind])
+            index = _grouped(self._kinds[kind], values if len(names) > 1 else zip(values))
             self._keys[kind_and_names] = index  # only when it is whole: readers share the view
         return index
 
@@ -215,29 +214,36 @@ class _View:
     @cached_property
     def lanes(self) -> dict[str, Ledger]:
         """One ledger per lane, made once: every rule reads the same ones."""
-        lanes = _grouped(self.events, attrgetter("lane"))
+        lanes = _grouped(self.events, map(attrgetter("lane"), self.events))
         common = lanes.pop("", ())
         if len(lanes) == 1:  # every fact belongs to it
-            return dict.fromkeys(lanes, _over(self))
-        return {name: _over(_View(_in_order(common, own))) for name, own in lanes.items()}
+            return dict.fromkeys(lanes, _Still(self))
+        return {name: _Still(_View(_in_order(common, own))) for name, own in lanes.items()}
 
 
 def _in_order(common: tuple[Event, ...], own: tuple[Event, ...]) -> Sequence[Event]:
     return sorted([*common, *own], key=_seq) if common else own
 
 
-def _grouped(events: Iterable[Event], key: Callable[[Event], Any]) -> dict[Any, tuple[Any, ...]]:
+def _grouped(events: Iterable[Event], keys: Iterable[Any]) -> dict[Any, tuple[Any, ...]]:
     groups: defaultdict[Any, list[Event]] = defaultdict(list)
-    for event in events:
-        groups[key(event)].append(event)
-    return {name: tuple(group) for name, group in groups.items()}
+    for key, event in zip(keys, events, strict=True):
+        groups[key].append(event)
+    return {key: tuple(group) for key, group in groups.items()}
 
 
-def _over(view: _View) -> Ledger:
-    """A ledger over events that have their numbers and joins already; they keep them."""
-    ledger = Ledger(limit_events=len(view.events) + 1)
-    ledger._seen = (0, 0), view
-    return ledger
+class _Still(Ledger):
+    """Events that have their numbers and joins already; nothing is added any more."""
+
+    def __init__(self, view: _View) -> None:
+        super().__init__(limit_events=0)
+        self._view = view
+
+    def _read(self) -> _View:
+        return self._view
+
+    def still(self) -> Ledger:
+        return self
 
 
 def _build(seq: int, t: float, kind: Any, fields: dict[str, Any] | None) -> Event:

@@ -101,12 +101,14 @@ def judge(ledger: Ledger, invariant: Invariant) -> Verdict:
     reason = unsound(ledger)
     if reason is not None:
         return Verdict(invariant.id, Outcome.INVALID, invariant.level, reason[0], reason[1:])
-    whole = invariant.across_lanes or not ledger.lanes
-    parts = [ledger] if whole else ledger.by_lane().values()
-    findings = [finding for part in parts for finding in invariant.check(part)]
-    broken = sorted((f for f in findings if f.violated), key=lambda f: (f.level or invariant.level).rank)
+    parts = () if invariant.across_lanes else ledger.by_lane().values()
+    return _verdict(invariant, [finding for part in parts or [ledger] for finding in invariant.check(part)])
+
+
+def _verdict(invariant: Invariant, findings: Sequence[Finding]) -> Verdict:
+    broken = [finding for finding in findings if finding.violated]
     if broken:
-        worst = broken[0]
+        worst = min(broken, key=lambda finding: (finding.level or invariant.level).rank)
         level = worst.level or invariant.level
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
         return Verdict(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pytest_agentguard import Finding, Invariant, Ledger, Level, exercised, reading, violated
 from pytest_agentguard.events import (
@@ -20,17 +21,29 @@ from pytest_agentguard.events import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Run:
-    """One lane, with what is asked of it again and again."""
+    """One lane, with what is asked of it again and again where another one overlaps."""
 
     name: str
     part: Ledger
     began: RunStarted
     ended: RunEnded | None
-    nonces: Mapping[str, Event]
-    texts: Sequence[tuple[Event, str]]
-    is_spoiled: bool
+
+    @cached_property
+    def nonces(self) -> Mapping[str, Event]:
+        """What only this run was given, with the fact that says so."""
+        return _nonces(self.part, self.began)
+
+    @cached_property
+    def texts(self) -> Sequence[tuple[Event, str]]:
+        """What it did with what it was given."""
+        return list(_texts(self.part))
+
+    @cached_property
+    def is_spoiled(self) -> bool:
+        """Whether something was made to go wrong in it."""
+        return bool(self.part.of(ReplyStarted)) and not reading.is_healthy(self.part)
 
     @property
     def bounds(self) -> tuple[Event, ...]:
@@ -65,8 +78,7 @@ def _runs(ledger: Ledger) -> Iterator[_Run]:
     for name, part in ledger.by_lane().items():
         began = part.run
         if began is not None:
-            texts = list(_texts(part))
-            yield _Run(name, part, began, part.end, _nonces(part, began), texts, _is_spoiled(part))
+            yield _Run(name, part, began, part.end)
 
 
 def _overlapping(runs: Sequence[_Run]) -> Iterator[tuple[_Run, _Run]]:
@@ -106,13 +118,11 @@ def _texts(part: Ledger) -> Iterator[tuple[Event, str]]:
 
 def _disturbed(runs: Sequence[_Run], beside: Mapping[str, Sequence[_Run]]) -> Iterator[Finding]:
     """A run with healthy replies only that did not end well, beside one that was made to fail."""
-    is_any_spoiled = any(run.is_spoiled for run in runs)
-    is_lone_stop = sum(run.is_cancelled for run in runs) == 1 and not is_any_spoiled
+    is_lone_stop = sum(run.is_cancelled for run in runs) == 1 and not any(run.is_spoiled for run in runs)
     for one in runs:
-        end = one.ended
-        if end is None or end.how in ("killed", "limited") or one.is_spoiled:
+        end, near = one.ended, beside[one.name]
+        if not near or end is None or end.how in ("killed", "limited") or one.is_spoiled:
             continue
-        near = beside[one.name]
         failed = [run for run in near if run.is_spoiled] or [run for run in near if run.is_cancelled]
         if not failed or (one.is_cancelled and is_lone_stop):
             continue
@@ -128,10 +138,6 @@ def _not_once(one: _Run, end: RunEnded) -> Iterator[Finding]:
         if len(starts) != 1:
             facts = f"lane={one.name} tool={offer.tool} starts={len(starts)} offered=1"
             yield violated(facts, offer, end, *starts)
-
-
-def _is_spoiled(part: Ledger) -> bool:
-    return bool(part.of(ReplyStarted)) and not reading.is_healthy(part)
 
 
 def _lane(name: str, how: str, nonce: str, fault: str = "") -> list[Event]:
