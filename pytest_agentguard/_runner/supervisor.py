@@ -1,9 +1,10 @@
-"""The process above one run: keeps its deadline, drains its output, and ends whatever it leaves."""
+"""The process above one run at a time: keeps its deadline, drains its output, ends whatever it leaves."""
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import json
 import os
 import selectors
@@ -11,6 +12,7 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NoReturn
 
@@ -25,6 +27,9 @@ from pytest_agentguard._witnesses.journal_file import JournalFile
 
 _PIECE = 64 * 1024
 _LINE = 64 * 1024  # bytes of a note; whoever writes more is not our child's code
+_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_Socket = socket.socket  # taken now: the import of an agent may replace it
+WAITS = b"\0"  # what a supervisor tells its warm parent once a further run may come
 
 
 class Phase(Enum):
@@ -70,25 +75,66 @@ class Output:
         return self._kept.decode("utf-8", "backslashreplace")
 
 
-class Supervisor:
-    """One run, from the fork of its process to the last of what it left.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """What the runs of one supervisor have in common; ``link`` leads to the warm parent.
 
-    ``load`` gives the adapter: at once where the warm parent has imported it, else by an import.
+    ``load`` gives the adapter: at once where the warm parent has imported it, else by an import, which may
+    take ``import_seconds``.
     """
 
-    def __init__(
-        self,
-        order: RunOrder,
-        channel: socket.socket,
-        load: Callable[[], Adapter],
-        guard: Guard,
-        *,
-        import_seconds: float = 0.0,
-    ) -> None:
+    link: socket.socket
+    load: Callable[[], Adapter]
+    guard: Guard
+    import_seconds: float = 0.0
+    collects: bool = field(default_factory=gc.isenabled)  # what the import of the agent has chosen
+
+
+def supervise(post: Post, order: RunOrder, channel: socket.socket) -> None:
+    """Supervise this run, and every further one that the link brings, for as long as they end cleanly."""
+    gc.disable()  # a collection would copy pages for little: what a run needed is let go of without one
+    given: tuple[RunOrder, socket.socket] | None = (order, channel)
+    while given is not None:
+        given = _next(post.link) if _supervised(post, *given) else None
+
+
+def _supervised(post: Post, order: RunOrder, channel: socket.socket) -> bool:
+    """One run; whether this process is as it was before."""
+    with channel, contextlib.closing(Supervisor(post, order, channel)) as supervisor:
+        waits = supervisor.run() and not post.import_seconds and _offer(post.link)
+        supervisor.report()  # only now: whoever has the receipt and sends a further order finds us waiting
+    return waits
+
+
+def _offer(link: socket.socket) -> bool:
+    try:
+        return link.send(WAITS) > 0
+    except OSError:  # the warm parent is gone
+        return False
+
+
+def _next(link: socket.socket) -> tuple[RunOrder, socket.socket] | None:
+    """The next run, however long it takes to come; None where there will be none."""
+    line, channels = bytearray(), []
+    while not line.endswith(b"\n"):
+        try:
+            data, descriptors, _, _ = socket.recv_fds(link, _PIECE, 1, _CLOEXEC)
+        except OSError:
+            return None
+        if not data:
+            return None
+        line += data
+        channels += descriptors
+    return RunOrder.from_json(bytes(line)), _Socket(fileno=channels[0])
+
+
+class Supervisor:
+    """One run, from the fork of its process to the last of what it left."""
+
+    def __init__(self, post: Post, order: RunOrder, channel: socket.socket) -> None:
+        self._post = post
         self._order = order
         self._channel = channel
-        self._load = load
-        self._guard = guard
         self._journal = JournalFile(order.journal)
         self._waiting = [job.lane for job in order.jobs]  # lanes whose end was not told yet
         self._stdout, self._stderr = Output(), Output()
@@ -98,11 +144,12 @@ class Supervisor:
         self._status: int | None = None
         self._began = self._watch_began = clock.now()
         self._watched = 0.0
-        self._phase = Phase.IMPORTING if import_seconds else Phase.RUNNING
-        self._deadline = self._began + (import_seconds or order.seconds)
+        self._is_clean = True  # nothing has happened that a run does not do
+        self._phase = Phase.IMPORTING if post.import_seconds else Phase.RUNNING
+        self._deadline = self._began + (post.import_seconds or order.seconds)
 
-    def run(self) -> None:
-        """Run it to its end and tell the host."""
+    def run(self) -> bool:
+        """Run it to its end; whether it was watched to its end and nothing of it had to be cleared away."""
         self._subreaper = system.become_subreaper()
         self._wakeup()
         self._child = os.fork()
@@ -116,6 +163,22 @@ class Supervisor:
             if self._phase not in _OVER and clock.now() >= self._deadline:
                 self._phase = Phase.EXPIRED
         self._finish()
+        return self._is_clean and self._phase is Phase.WATCHED
+
+    def report(self) -> None:
+        """Tell the host that it is over."""
+        self._tell(receipt=self._receipt())
+
+    def close(self) -> None:
+        """Close whatever was opened for this run."""
+        signal.set_wakeup_fd(-1)
+        self._selector.close()
+        for descriptor in self._own_descriptors():
+            os.close(descriptor)
+        self._journal.close()
+
+    def _own_descriptors(self) -> tuple[int, ...]:
+        return self._woken, self._waker, self._notes, self._stdout.reader, self._stderr.reader
 
     # -- while it goes on --------------------------------------------------------------------------
 
@@ -162,8 +225,10 @@ class Supervisor:
         *lines, rest = self._note.split(b"\n")
         self._note = rest[-_LINE:]
         for line in lines:
-            with contextlib.suppress(ValueError, TypeError):
+            try:
                 self._noted(*json.loads(line))
+            except (ValueError, TypeError):  # of the agent, not of our child
+                self._is_clean = False
 
     def _noted(self, what: str, lane: str) -> None:
         now = clock.now()
@@ -179,6 +244,8 @@ class Supervisor:
                     self._deadline = now + self._order.watch + limits.PROCESS_GRACE_SECONDS
             case "watched" if self._phase not in _OVER:
                 self._phase = Phase.WATCHED
+            case _:
+                self._is_clean = False
 
     def _drain(self, output: Output) -> None:
         if not output.drain():
@@ -201,18 +268,18 @@ class Supervisor:
     def _finish(self) -> None:
         ended = self._how_it_ended()
         if ended is not None:
+            self._is_clean = False
             self._tell_ended(outcome.end_missing_lanes(self._order, self._journal, ended))
             self._tell_ended(list(self._waiting))  # their end was in the journal, only the note was lost
         if self._phase in (Phase.WATCHED, Phase.GONE):
             self._look_at_survivors()
             self._watched = clock.now() - self._watch_began
-        tree.end_all(self._survivors)
+        self._is_clean &= tree.end_all(self._survivors)
         for name, output in (("stdout", self._stdout), ("stderr", self._stderr)):
             output.drain()
             if output.total:
                 self._record(ProcessOutput, stream=name, text=output.text, total=output.total)
         self._record(WatchEnded, seconds=round(self._watched, 3))
-        self._tell(receipt=self._receipt())
 
     def _how_it_ended(self) -> dict[str, Any] | None:
         """The end of the lanes that have not ended by themselves; None where all have."""
@@ -237,18 +304,21 @@ class Supervisor:
     def _look_at_survivors(self) -> None:
         """Processes that outlive the window and the grace period are left behind."""
         if self._phase is Phase.GONE:
-            self._wait_while(lambda: bool(self._left()), self._watch_began + self._order.watch)
-        grace = clock.now() + limits.PROCESS_GRACE_SECONDS
-        self._wait_while(lambda: bool(self._left()), grace)
-        for process in self._left():
-            self._record(LeftBehind, kind="process", what=f"pid={process.pid} {process.command}")
+            self._wait_for_others(self._watch_began + self._order.watch)
+        others = self._wait_for_others(clock.now() + limits.PROCESS_GRACE_SECONDS)
+        self._is_clean &= not others
+        for process in others:
+            if not process.is_helper:
+                self._record(LeftBehind, kind="process", what=f"pid={process.pid} {process.command}")
 
-    def _wait_while(self, holds: Callable[[], bool], until: float) -> None:
-        while self._phase is not Phase.ABORTED and holds() and clock.now() < until:
+    def _wait_for_others(self, until: float) -> list[tree.Process]:
+        """Processes beside the child; while one of them is no helper, it is given until then to end."""
+        while True:
+            others = [process for process in self._survivors() if process.pid != self._child]
+            is_over = self._phase is Phase.ABORTED or clock.now() >= until
+            if is_over or all(process.is_helper for process in others):
+                return others
             self._select(min(until, clock.now() + 0.02))
-
-    def _left(self) -> list[tree.Process]:
-        return [p for p in self._survivors() if p.pid != self._child and not p.is_helper]
 
     def _survivors(self) -> list[tree.Process]:
         found = tree.below(os.getpid())
@@ -288,17 +358,17 @@ class Supervisor:
             os.dup2(self._stdout.writer, 1)
             os.dup2(self._stderr.writer, 2)
             faulthandler.enable(2)
-            for output in (self._stdout, self._stderr):
-                os.close(output.reader)
-                os.close(output.writer)
-            for descriptor in (self._notes, self._woken, self._waker):
+            for descriptor in (*self._own_descriptors(), self._stdout.writer, self._stderr.writer):
                 os.close(descriptor)
             self._channel.close()
+            self._post.link.close()
             self._journal.close()
             notes = child.Notes(self._notes_writer)
-            adapter = self._load()
+            if self._post.collects:
+                gc.enable()
+            adapter = self._post.load()
             notes.send("ready")
-            child.Child(self._order, adapter, notes, self._guard).run()
+            child.Child(self._order, adapter, notes, self._post.guard).run()
         except BaseException:
             traceback.print_exc()
         finally:

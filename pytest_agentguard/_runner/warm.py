@@ -1,4 +1,4 @@
-"""The program of the warm parent: imports one agent, then forks one supervisor per run.
+"""The program of the warm parent: imports one agent, then has each run supervised in a process of its own.
 
 ``python -P -m pytest_agentguard._runner.warm SETTINGS``; it talks to its host over an inherited socket.
 """
@@ -16,18 +16,18 @@ import signal
 import socket
 import sys
 import traceback
-from dataclasses import dataclass
 from typing import NoReturn
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.contracts import Adapter
 from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._runner import outcome, system, tree
+from pytest_agentguard._runner.crew import Crew, Run
 from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.load import hello
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt, as_json
 from pytest_agentguard._runner.settings import Settings
-from pytest_agentguard._runner.supervisor import Supervisor
+from pytest_agentguard._runner.supervisor import Post, supervise
 from pytest_agentguard._witnesses import clock
 
 _Socket = socket.socket  # taken now: the import of an agent may replace it
@@ -38,15 +38,6 @@ _SETTLE_SECONDS = 0.2  # how long threads of the import may take to be gone
 _MARGIN_SECONDS = 10.0  # how much longer than its order a supervisor may live
 
 
-@dataclass(slots=True)
-class Run:
-    """A run that goes on: its order, the other end of its host's channel, when it must be over."""
-
-    order: RunOrder
-    channel: socket.socket
-    deadline: float
-
-
 class Warm:
     """One agent, imported once, and the runs that were forked from it."""
 
@@ -55,7 +46,7 @@ class Warm:
         self._control = control
         self._guard = guard
         self._adapter: Adapter | None = None
-        self._runs: dict[int, Run] = {}
+        self._crew = Crew(self._fork)
         self._ended: list[tuple[int, int]] = []
         self._buffer = bytearray()
         self._channels: list[int] = []
@@ -77,17 +68,17 @@ class Warm:
         with selectors.DefaultSelector() as self._selector:
             self._selector.register(self._control, selectors.EVENT_READ, self._receive)
             self._selector.register(self._woken, selectors.EVENT_READ, self._reap)
-            while self._runs or not self._closing:
-                for key, _ in self._selector.select(self._timeout()):
+            while self._crew.members or not self._closing:
+                for key, _ in self._selector.select(self._crew.timeout()):
                     key.data()
-                self._end_overdue()
+                self._crew.kill_overdue()
         tree.end_all(lambda: tree.below(os.getpid()))
 
     def _import(self) -> Hello:
         try:
             self._adapter = self._settings.load()
             _warm_up(self._adapter.backend)
-            said = hello(self._adapter)
+            said = hello(self._adapter, self._settings.spec)
         except UsageError as problem:  # a wrong spec, or a package that an adapter needs
             return Hello(error=str(problem), is_wrong_use=True)
         except BaseException:  # SystemExit while importing is an error like any other
@@ -112,36 +103,44 @@ class Warm:
             self._selector.unregister(self._control)
         while b"\n" in self._buffer:
             line, _, self._buffer = self._buffer.partition(b"\n")
-            self._fork(RunOrder.from_json(bytes(line)), _Socket(fileno=self._channels.pop(0)))
+            self._begin(bytes(line) + b"\n", _Socket(fileno=self._channels.pop(0)))
+        if self._closing:
+            self._crew.dismiss()
 
-    def _fork(self, order: RunOrder, channel: socket.socket) -> None:
-        """One process per run; it keeps nothing of the other runs."""
-        importing = self._settings.import_seconds if self._settings.fresh else 0.0
+    def _begin(self, line: bytes, channel: socket.socket) -> None:
+        order = RunOrder.from_json(line)
+        allowed = self._importing() + order.seconds + order.watch + 3 * limits.PROCESS_GRACE_SECONDS
+        self._crew.assign(Run(order, line, channel, clock.now() + allowed + _MARGIN_SECONDS))
+
+    def _importing(self) -> float:
+        return self._settings.import_seconds if self._settings.fresh else 0.0
+
+    def _fork(self, run: Run, link: socket.socket) -> int:
+        """The pid of a further supervisor, which begins with this run and keeps nothing of the others."""
         pid = os.fork()
         if pid == 0:
             status = 70
             try:
                 self._forget_everything()
-                Supervisor(order, channel, self._ready, self._guard, import_seconds=importing).run()
+                post = Post(link=link, load=self._ready, guard=self._guard, import_seconds=self._importing())
+                supervise(post, run.order, run.channel)
                 status = 0
             except BaseException:
                 traceback.print_exc()
             finally:
                 system.flush()
                 os._exit(status)
-        allowed = importing + order.seconds + order.watch + 3 * limits.PROCESS_GRACE_SECONDS
-        self._runs[pid] = Run(order, channel, clock.now() + allowed + _MARGIN_SECONDS)
+        return pid
 
     def _ready(self) -> Adapter:
         return self._adapter or self._settings.load()
 
     def _forget_everything(self) -> None:
-        signal.set_wakeup_fd(-1)
+        os.close(signal.set_wakeup_fd(-1))
         self._selector.close()
         self._control.close()
         os.close(self._woken)
-        for run in self._runs.values():
-            run.channel.close()
+        self._crew.forget()
 
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -149,7 +148,7 @@ class Warm:
         self._ended += tree.reap()
         while self._ended:
             pid, status = self._ended.pop(0)
-            run = self._runs.pop(pid, None)
+            run = self._crew.leave(pid)
             if run is None:
                 continue
             if status != 0:
@@ -167,20 +166,9 @@ class Warm:
             run.channel.sendall(as_json({"receipt": receipt}).encode() + b"\n")
 
     def _orphans(self) -> list[tree.Process]:
-        kept = self._brought | set(self._runs)
+        kept = self._brought | set(self._crew.members)
         mine = tree.children(os.getpid())
         return [orphan for pid in mine if pid not in kept for orphan in tree.whole(pid)]
-
-    def _timeout(self) -> float | None:
-        deadlines = [run.deadline for run in self._runs.values()]
-        return max(0.0, min(deadlines) - clock.now()) if deadlines else None
-
-    def _end_overdue(self) -> None:
-        now = clock.now()
-        for pid, run in self._runs.items():
-            if now >= run.deadline:
-                run.deadline = now + 1.0
-                os.kill(pid, signal.SIGKILL)
 
 
 def main(arguments: list[str]) -> None:

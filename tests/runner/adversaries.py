@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -311,6 +312,11 @@ _ACTS: dict[str, Callable[[Any], Any]] = {
     ),
     "environment": _environment,
     "use a tool": lambda job: job.tools[0].run(x="1"),
+    "who is above": lambda job: str(os.getppid()),
+    "which descriptors": lambda job: str(sorted(map(int, os.listdir("/dev/fd")))),
+    "garble the notes": lambda job: (_write_everywhere(job), str(os.getppid()))[1],
+    "leave a child and say who is above": lambda job: (_leave_a_child(job), str(os.getppid()))[1],
+    "does it collect": lambda job: str(gc.isenabled()),
     "where": lambda job: f"{os.getcwd()} {job.workdir}",
     "read stdin": lambda job: repr(sys.stdin.read()),
 }

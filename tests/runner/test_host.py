@@ -282,7 +282,7 @@ def test_a_daemon_whose_supervisor_was_killed_is_ended(host: AgentHost, tmp_path
     run = Run(host, order(tmp_path, "leave a daemon and kill its parent"))
 
     assert run.finish().end.how == "signalled"
-    assert set(below(host._process.pid)) == before
+    assert set(below(host._process.pid)) <= before
 
 
 _HOST = """
