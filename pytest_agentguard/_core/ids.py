@@ -6,6 +6,7 @@ import hashlib
 from itertools import count
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PAIRS = [low + high for high in _ALPHABET for low in _ALPHABET]  # two digits at a time
 
 
 class CountedIds:
@@ -29,9 +30,9 @@ class CountedIds:
 
     def _make(self, kind: str, length: int) -> str:
         digest = hashlib.blake2b(f"{self._seed}/{kind}/{next(self._count)}".encode(), digest_size=16).digest()
-        number = int.from_bytes(digest) % 36**length  # small: the digits are found in no time
-        made = []
-        for _ in range(length):
-            number, digit = divmod(number, 36)
-            made.append(_ALPHABET[digit])
-        return "".join(made)
+        number = int.from_bytes(digest)
+        made = ""
+        while len(made) < length:
+            number, pair = divmod(number, 36 * 36)
+            made += _PAIRS[pair]
+        return made[:length]

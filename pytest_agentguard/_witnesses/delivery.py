@@ -161,11 +161,13 @@ class Delivery:
     # -- step by step -----------------------------------------------------------------------------------
 
     def _next(self) -> None:
-        match self._take():
+        step = self._take()
+        while type(step) is Note:
+            self.exchange.note(step)
+            step = self._take()
+        match step:
             case Send(data):
                 self._gather(data)
-            case Note() as note:
-                self.exchange.note(note)
             case Pause(seconds):
                 self._timers = [self._wire.later(seconds, self._resume)]
             case Hold() as hold if hold.why != "hold" and self._head:  # a response that stalls has begun

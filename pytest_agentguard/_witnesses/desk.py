@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from pytest_agentguard._witnesses.routes import Route, credentials, known_paths,
 from pytest_agentguard._witnesses.script import Script, Scripted
 
 _ANYWHERE = "\0"  # counts the requests of lanes that nobody introduced
+_BODY_REMEMBERED = 16 * 1024  # a retry, a sweep and a parametrized test say the same again
 _MODEL = ModelEndpoint(dialect="", base_url="", root_url="").model
 
 
@@ -145,11 +147,8 @@ class Desk:
         """What the dialect reads in the body; None where there is nothing to read."""
         if where.kind != "turn" or request.size > len(request.body):
             return None
-        try:
-            body = json.loads(request.body)
-        except (ValueError, RecursionError):
-            return None
-        return self._dialects[where.dialect].read(where.path, body) if isinstance(body, dict) else None
+        read = _read if len(request.body) <= _BODY_REMEMBERED else _read.__wrapped__
+        return read(self._dialects[where.dialect].read, where.path, request.body)
 
     def _turn(
         self, event: RequestReceived, where: Route, request: HttpRequest, view: RequestView | None
@@ -199,7 +198,8 @@ class Desk:
             tap=self._tap(f"{stream}.response"),
         )
         played.requests.append(event)
-        played.received.set()
+        if not played.received.is_set():
+            played.received.set()
         return made, told
 
     # -- answers that nobody scripted -------------------------------------------------------------------
@@ -262,6 +262,15 @@ class Desk:
     def _tap(self, name: str) -> Callable[[bytes], None] | None:
         wire = self._wire
         return None if wire is None else lambda data: wire.keep(name, data)
+
+
+@lru_cache(maxsize=64)
+def _read(read: Callable[[str, Any], RequestView], path: str, body: bytes) -> RequestView | None:
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return read(path, said) if isinstance(said, dict) else None
 
 
 def _named(lane: str, name: str) -> str:

@@ -122,7 +122,8 @@ class Told:
             gap=round(gap, 6),
             finished=delivered.finished,
         )
-        self.played.ended.set()
+        if not self.played.ended.is_set():  # replies that are played many times set it once
+            self.played.ended.set()
 
     def _hold(self, hold: Hold) -> str:
         return f"{self._stream}.{hold.name}{self._holds if self._holds > 1 else ''}"

@@ -86,6 +86,8 @@ def declared_length(plan: Plan, hold_limit: float | None = None) -> int:
 
 def planned_size(plan: Plan) -> int:
     """Body bytes that leave when everything goes as planned, floods included, drips not."""
+    if not plan.moves:
+        return plan.last
     return plan.last + sum(move.size for _, move in reached(plan) if isinstance(move, Repeat))
 
 

@@ -267,7 +267,8 @@ def test_predicate_that_never_returns_fails_its_test_alone(suite: Suite) -> None
         @pytest.fixture
         def stuck(monkeypatch):
             free = threading.Event()
-            monkeypatch.setitem(Engine.run.__kwdefaults__, "limit", 0.2)
+            for waits in (Engine.run, Engine.settle):
+                monkeypatch.setitem(waits.__kwdefaults__, "limit", 0.2)
             yield free
             free.set()
 
