@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest_agentguard
-from pytest_agentguard import Reply, catalogue, events, plugin, reading, testing
+from pytest_agentguard import Reply, catalogue, plugin, reading, testing
 from pytest_agentguard._core import limits
 from pytest_agentguard._core import reply as reply_module
 from pytest_agentguard.reports import catalogue_pages
