@@ -181,13 +181,8 @@ def _is_completed(ledger: Ledger, begun: Event, outcome: RunEnded) -> bool:
 # -- calls ------------------------------------------------------------------------------------------
 
 
-def requests_after(ledger: Ledger, event: Event) -> tuple[RequestReceived, ...]:
+def requests_after(ledger: Ledger, event: Event) -> Iterator[RequestReceived]:
     """Every model turn that was asked for after ``event`` and before the end of its run."""
-    return tuple(_requests_after(ledger, event))
-
-
-def _requests_after(ledger: Ledger, event: Event) -> Iterator[RequestReceived]:
-    """The same one by one, for whoever seldom needs more than the next."""
     turns, outcome = ledger.of(RequestReceived, kind="turn"), outcome_of(ledger, event)
     first = bisect_right(turns, event.seq, key=_seq)
     end = len(turns) if outcome is None else bisect_left(turns, outcome.seq, first, key=_seq)
@@ -208,7 +203,7 @@ def told(ledger: Ledger, offer: CallOffered) -> RequestReceived | None:
     """
     same = [o for o in ledger.of(CallOffered, stream=offer.stream) if o.call_id == offer.call_id]
     others = [o.nonce for o in same if o.nonce and o.nonce != offer.nonce]
-    for request in _requests_after(ledger, offer):
+    for request in requests_after(ledger, offer):
         if not (offer.call_id or offer.nonce) or (offer.nonce and _mentions(request, offer.nonce)):
             return request
         shared = offer.nonce and any(_mentions(request, nonce) for nonce in others)
@@ -285,7 +280,7 @@ def attempt_end(ledger: Ledger, held: StreamHeld) -> Event | None:
     A run that was cancelled, or killed by the runner, shows nothing about the agent's own limits.
     """
     outcome = outcome_of(ledger, held)
-    later = next(_requests_after(ledger, held), None)
+    later = next(requests_after(ledger, held), None)
     if outcome is not None and outcome.how in ("cancelled", "killed"):
         return later
     closed = ledger.first_after(held, ClientClosed, stream=held.stream)

@@ -95,6 +95,8 @@ def _by_type(name: str) -> Any:
             return st.none() | st.integers(0, 255)
         case "float":
             return st.floats(0, 10)
+        case "float | None":
+            return st.none() | st.floats(0, 10)
         case "bool":
             return st.booleans()
         case "tuple[str, ...]":

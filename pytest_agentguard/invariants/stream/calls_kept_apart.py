@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from pytest_agentguard import Finding, Invariant, Ledger, Level, exercised, reading, violated
 from pytest_agentguard.events import (
@@ -81,7 +82,7 @@ def _retold(ledger: Ledger, offers: Sequence[CallOffered]) -> Iterator[Finding]:
     named = {offer.call_id: offer for offer in offers if offer.call_id}
     if len(named) < len(offers):  # without an id of its own a call cannot be found again
         return
-    for request in reading.requests_after(ledger, offers[0])[:1]:
+    for request in islice(reading.requests_after(ledger, offers[0]), 1):
         for id, call in _calls_in(request.body):
             offer = named.get(id)
             foreign = [o for o in offers if offer and o.nonce and o.nonce not in offer.arguments]

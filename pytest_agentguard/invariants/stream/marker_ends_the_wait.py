@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from pytest_agentguard import Finding, Invariant, Ledger, Level, exercised, reading, violated
 from pytest_agentguard.events import (
@@ -37,7 +38,8 @@ def _next_step(ledger: Ledger, held: StreamHeld, outcome: RunEnded | None) -> Ev
     asked = ledger.first(RequestReceived, request=reply.request) if reply is not None else None
     body = asked.body if asked is not None else ""
     steps: list[Event] = [*ledger.of(ToolStarted, stream=held.stream)]
-    steps += [r for r in reading.requests_after(ledger, held) if not body or r.body != body]
+    others = (r for r in reading.requests_after(ledger, held) if not body or r.body != body)
+    steps += islice(others, 1)
     if outcome is not None and outcome.how == "returned":
         steps.append(outcome)
     return min(steps, key=lambda event: event.seq, default=None)

@@ -40,8 +40,7 @@ def _instead(ledger: Ledger, offer: CallOffered) -> Iterator[ToolStarted]:
     outcome = reading.outcome_of(ledger, offer)
     if outcome is None:  # no runner: a test may have called its own tool
         return
-    following = [request.seq for request in reading.requests_after(ledger, offer)]
-    until = min([*following, outcome.seq])
+    until = next(reading.requests_after(ledger, offer), outcome).seq
     yield from (s for s in ledger.after(offer, ToolStarted, call="") if s.seq < until)
 
 
@@ -49,8 +48,8 @@ def _heard(ledger: Ledger, offer: CallOffered, outcome: RunEnded) -> bool:
     """Whether a later request or the answer mentions the call, or the tool that does not exist."""
     if reading.told(ledger, offer) is not None:
         return True
-    texts = [request.body for request in reading.requests_after(ledger, offer)]
-    return any(offer.tool in text for text in (*texts, reading.added_by(ledger, offer, outcome)))
+    texts = (request.body for request in reading.requests_after(ledger, offer))
+    return offer.tool in reading.added_by(ledger, offer, outcome) or any(offer.tool in text for text in texts)
 
 
 _CALL = CallOffered(
