@@ -127,6 +127,53 @@ def test_first_before_and_after(tools: Ledger) -> None:
     assert tools.first(Claim) is None
 
 
+def test_the_first_after_an_event_is_later_than_it(tools: Ledger) -> None:
+    one, _, three = tools.of(ToolStarted)
+    assert tools.first_after(one, ToolStarted, tool="a") is three
+    assert tools.first_after(three, ToolStarted) is None
+    assert tools.first_after(one, Claim) is None
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 60])
+def test_of_finds_the_same_among_few_and_many(count: int) -> None:
+    ledger = Ledger(
+        ToolStarted(witness=SPY, tool="ab"[n % 2], invocation=str(n % 3), arguments={"n": n % 2})
+        for n in range(count)
+    )
+    everything = ledger.of(ToolStarted)
+    for tool in "abc":
+        assert ledger.of(ToolStarted, tool=tool) == tuple(e for e in everything if e.tool == tool)
+        both = tuple(e for e in everything if (e.tool, e.invocation) == (tool, "1"))
+        assert ledger.of(ToolStarted, tool=tool, invocation="1") == both
+        assert ledger.of(ToolStarted, invocation="1", tool=tool) == both
+    assert ledger.of(ToolStarted, arguments={"n": 0}) == everything[::2]
+    assert ledger.of(ToolStarted, tool="b", arguments={"n": 0}) == ()
+    with pytest.raises(AttributeError):
+        ledger.of(ToolStarted, colour="red")
+
+
+def test_an_answer_is_remembered_until_something_is_added() -> None:
+    asked: list[int] = []
+
+    def question(ledger: Ledger) -> int:
+        asked.append(len(ledger))
+        return len(ledger)
+
+    ledger = Ledger([claim("a")])
+    assert [ledger.remembered(question), ledger.remembered(question)] == [1, 1]
+    ledger.append(claim("b"))
+    assert [ledger.remembered(question), ledger.remembered(question)] == [2, 2]
+    assert asked == [1, 2]
+
+
+def test_what_is_added_later_is_not_in_a_ledger_that_stands_still() -> None:
+    ledger = Ledger([claim("a")])
+    still = ledger.still()
+    ledger.append(claim("b"))
+    assert (words(still), words(ledger)) == (["a"], ["a", "b"])
+    assert still.still() is still
+
+
 def test_run_and_end_are_what_the_runner_saw() -> None:
     ledger = Ledger([RunStarted(witness=RUNNER, agent="a"), RunEnded(witness=RUNNER, how="returned")])
     assert ledger.run is not None
@@ -144,6 +191,11 @@ def test_facts_without_a_lane_belong_to_every_lane() -> None:
     assert ledger.lanes == ("a", "b")
     assert {name: words(lane) for name, lane in lanes.items()} == {"a": ["1", "all", "3"], "b": ["all", "2"]}
     assert [event.seq for event in lanes["a"]] == [1, 2, 4]
+
+
+def test_a_lone_lane_is_all_of_the_ledger() -> None:
+    ledger = Ledger([claim("all"), claim("1", "a")])
+    assert {name: words(lane) for name, lane in ledger.by_lane().items()} == {"a": ["all", "1"]}
 
 
 def test_a_ledger_without_lanes_has_none() -> None:
