@@ -137,7 +137,10 @@ class Ledger:
         return found[: bisect_left(found, event.seq, key=_seq)]
 
     def remembered(self, question: Callable[[Ledger], T]) -> T:
-        """What ``question`` says of this ledger: asked once, however many rules want to know."""
+        """What ``question`` says of this ledger: asked once for as long as nothing is added.
+
+        For what many rules want to know. A question is a function of a module, and its answer is not changed.
+        """
         answers = self._read().answers
         if question not in answers:
             answers[question] = question(self)
@@ -216,9 +219,7 @@ class _View:
         """One ledger per lane, made once: every rule reads the same ones."""
         lanes = _grouped(self.events, map(attrgetter("lane"), self.events))
         common = lanes.pop("", ())
-        if len(lanes) == 1:  # every fact belongs to it
-            return dict.fromkeys(lanes, _Still(self))
-        return {name: _Still(_View(_in_order(common, own))) for name, own in lanes.items()}
+        return {name: _Still(_View(_in_order(common, own)), name) for name, own in lanes.items()}
 
 
 def _in_order(common: tuple[Event, ...], own: tuple[Event, ...]) -> Sequence[Event]:
@@ -233,17 +234,21 @@ def _grouped(events: Iterable[Event], keys: Iterable[Any]) -> dict[Any, tuple[An
 
 
 class _Still(Ledger):
-    """Events that have their numbers and joins already; nothing is added any more."""
+    """Events that have their numbers and joins already, all or those of a lane; nothing is added any more."""
 
-    def __init__(self, view: _View) -> None:
+    def __init__(self, view: _View, lane: str = "") -> None:
         super().__init__(limit_events=0)
         self._view = view
+        self._lane = lane
 
     def _read(self) -> _View:
         return self._view
 
     def still(self) -> Ledger:
         return self
+
+    def by_lane(self) -> dict[str, Ledger]:
+        return {self._lane: self} if self._lane else super().by_lane()
 
 
 def _build(seq: int, t: float, kind: Any, fields: dict[str, Any] | None) -> Event:
