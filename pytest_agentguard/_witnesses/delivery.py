@@ -115,14 +115,17 @@ class Delivery:
                 self._push_flood(self._flood)
             else:
                 self._next()
+        if not self.over:
+            self._wire.want_writable(False)
 
     def writable(self) -> None:
         """The socket takes bytes again."""
-        self._wire.want_writable(False)
-        if self._timers:
-            self._flush()
-        else:
+        if not self._timers:
             self.advance()
+            return
+        self._flush()
+        if not self.over:
+            self._wire.want_writable(self._out.size > 0)
 
     def release(self, by: str) -> None:
         """Let go of a hold, if there is one."""

@@ -57,7 +57,7 @@ class Timer:
 class Engine:
     """Serves sockets on one daemon thread, which starts with the first of them.
 
-    ``call`` and ``run`` may be used from any thread, ``watch``, ``unwatch``, ``later`` on the engine's own.
+    ``watch``, ``unwatch`` and ``later`` belong to the engine's own thread, all else to any.
     After a fork the child has no part in it: its copies of the sockets are closed, calls do nothing.
     """
 
@@ -94,6 +94,18 @@ class Engine:
         except OSError:
             return False
         return True
+
+    def listen(self, sock: socket.socket, handler: Handler) -> bool:
+        """Call ``handler`` when ``sock`` can be read. False where there is no engine to do it (any more)."""
+        if not isinstance(self._selector, _ASKED_BY_ANY_THREAD):
+            return self.call(lambda: self.watch(sock, READ, handler))
+        if os.getpid() != self._pid or not self._started():
+            return False
+        try:
+            self.watch(sock, READ, handler)  # the kernel wakes the thread when there is something to do
+        except (OSError, ValueError):  # stopped just now
+            return False
+        return not self._stopping
 
     def run(self, action: Callable[[], None], *, limit: float = limits.ENGINE_SECONDS) -> bool:
         """Run ``action`` on the engine's thread and wait for it; its exception is raised here."""
@@ -240,9 +252,8 @@ class Engine:
                 continue
 
     def _close_all(self) -> None:
-        for sock in self._sockets:
-            sock.close()
-        self._sockets.clear()
+        while self._sockets:
+            self._sockets.pop().close()
         self._selector.close()
 
     def _leave_to_parent(self) -> None:

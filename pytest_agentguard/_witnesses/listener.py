@@ -27,7 +27,7 @@ class Listener:
         self._connections: dict[Connection, None] = {}  # in order of arrival
         self._socket = _listening_socket()
         self.port: int = self._socket.getsockname()[1]
-        if not engine.call(lambda: engine.watch(self._socket, READ, self)):
+        if not engine.listen(self._socket, self):
             self._socket.close()
             raise AgentguardError("the engine has been stopped")
 
