@@ -142,9 +142,10 @@ class Ledger:
         For what many rules want to know. A question is a function of a module, and its answer is not changed.
         """
         answers = self._read().answers
-        if question not in answers:
-            answers[question] = question(self)
-        answer: T = answers[question]
+        try:
+            answer: T = answers[question]
+        except KeyError:
+            answer = answers[question] = question(self)
         return answer
 
     def still(self) -> Ledger:
@@ -193,21 +194,21 @@ class _View:
         if not equals or not found:
             return found
         if len(found) > _FEW:
+            names: tuple[Any, ...] = (kind, *equals)
             try:
-                return self._index((kind, *equals)).get(tuple(equals.values()), ())
+                index = self._keys.get(names) or self._indexed(*names)
+                return index.get(tuple(equals.values()), ())
             except TypeError:  # a value that cannot be a key
                 pass
         for name, value in equals.items():
             found = tuple([e for e in found if getattr(e, name) == value])
         return found
 
-    def _index(self, kind_and_names: tuple[Any, ...]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        index = self._keys.get(kind_and_names)
-        if index is None:
-            kind, *names = kind_and_names
-            values = map(attrgetter(*names), self._kinds[kind])
-            index = _grouped(self._kinds[kind], values if len(names) > 1 else zip(values))
-            self._keys[kind_and_names] = index  # only when it is whole: readers share the view
+    def _indexed(self, kind: type[Event], *names: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        events = self._kinds[kind]
+        values = map(attrgetter(*names), events)
+        index = _grouped(events, values if len(names) > 1 else zip(values))
+        self._keys[kind, *names] = index  # only when it is whole: readers share the view
         return index
 
     @cached_property

@@ -171,11 +171,11 @@ def false_success(ledger: Ledger, end: StreamEnded, *, itself: bool = False) -> 
 def _is_completed(ledger: Ledger, begun: Event, outcome: RunEnded) -> bool:
     """Whether a reply between the two was delivered whole."""
     whole = ledger.of(StreamEnded, complete=True)
-    later = range(bisect_right(whole, begun.seq, key=_seq), len(whole))
-    return any(
-        begun.seq < (reply_of(ledger, other) or other).seq < outcome.seq
-        for other in map(whole.__getitem__, later)
-    )
+    for at in range(bisect_right(whole, begun.seq, key=_seq), len(whole)):
+        other = reply_of(ledger, whole[at]) or whole[at]
+        if begun.seq < other.seq < outcome.seq:
+            return True
+    return False
 
 
 # -- calls ------------------------------------------------------------------------------------------

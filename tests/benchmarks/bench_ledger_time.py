@@ -83,13 +83,13 @@ def told(streams: int, *, lanes: bool, nonces: bool = True) -> Ledger:
     """
     ledger = Ledger(clock=time.monotonic)
     for n in range(streams):
-        lane = f"l{n}" if lanes else ""
+        lane, final = (f"l{n}", f"final-{n}") if lanes else ("", "final")
         stream, request = (f"{lane}/s1", f"{lane}/r1") if lanes else (f"s{n}", f"r{n}")
         call, whole = f"{stream}.c1", n % 2 == 0
         ours = {"witness": _ENDPOINT, "lane": lane}
         if lanes or n == 0:
-            ledger.record(RunStarted, witness=Witness.RUNNER, lane=lane, final=f"final-{n}")
-        asked = {"dialect": "openai-chat", "mode": "stream", "turn": 1, "body": "{}"}
+            ledger.record(RunStarted, witness=Witness.RUNNER, lane=lane, final=final)
+        asked = {"dialect": "openai-chat", "mode": "stream", "turn": 1, "body": f'{{"n":{n}}}'}
         ledger.record(RequestReceived, request=request, **asked, **ours)
         ledger.record(
             ReplyStarted, stream=stream, request=request, fault="" if whole else "cut", mode="stream", **ours
@@ -106,7 +106,7 @@ def told(streams: int, *, lanes: bool, nonces: bool = True) -> Ledger:
             ledger.record(ToolStarted, arguments={"x": f"k{n:06}-evidence"}, **spy)
             ledger.record(ToolFinished, **spy)
         if lanes or n == streams - 1:
-            ledger.record(RunEnded, witness=Witness.RUNNER, lane=lane, how="returned", answer=f"final-{n}")
+            ledger.record(RunEnded, witness=Witness.RUNNER, lane=lane, how="returned", answer=final)
     return ledger
 
 
