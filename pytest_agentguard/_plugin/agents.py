@@ -17,13 +17,15 @@ from pytest_agentguard._core.errors import UsageError, nearest, unknown_name
 
 DEFAULT = "reference"
 _HOOK = "pytest_agentguard_agents"
+_DEPTHS = ("*.py", "*/*.py", "*/*/*.py")  # where a file is looked for that was named without its folder
 
 
 def agent_specs(config: pytest.Config) -> tuple[str, ...]:
     """The specs of all agents, in order and without doubles.
 
-    The command line wins over the ini option and the hook, which are added up. Raises ``UsageError`` for a
-    spec that can be seen to be wrong before anything is imported.
+    The command line replaces the ini option and the hook, which are added up; where none of them says
+    anything, the reference is judged. Raises ``UsageError`` for a spec that can be seen to be wrong before
+    anything is imported.
     """
     root, here = config.rootpath, config.invocation_params.dir
     given = config.getoption("agentguard_agent")
@@ -45,18 +47,39 @@ def _from(here: Path, spec: str, root: Path) -> str:
     return f"{_shortest(here / where, root)}:{name}"
 
 
-def _hooked(config: pytest.Config) -> Iterable[str]:
-    try:
-        answers = config.hook.pytest_agentguard_agents()
-    except Exception as problem:
-        raise UsageError(f"{_HOOK} raised {type(problem).__name__}: {problem}") from problem
-    plugins = [impl.plugin for impl in config.hook.pytest_agentguard_agents.get_hookimpls()]
+def _hooked(config: pytest.Config) -> list[str]:
+    """What the hook gives. Whoever implements it wants other agents judged than the reference."""
+    caller = config.hook.pytest_agentguard_agents
+    plugins = [found.plugin for found in caller.get_hookimpls() if not (found.wrapper or found.hookwrapper)]
     conftests = [vars(plugin) for plugin in plugins if isinstance(plugin, ModuleType)]
-    for answer in answers:
+    specs: list[str] = []
+    for plugin in reversed(plugins):  # the order in which pytest calls them
+        where = _shown(plugin, config.rootpath)
+        answer = _answer(config, plugin, plugins, where)
         values = answer if isinstance(answer, list | tuple) else [answer]
-        for value in values:
-            if value is not None:
-                yield spec_of(value, config.rootpath, conftests)
+        specs += [spec_of(value, config.rootpath, conftests) for value in values]
+    if plugins and not specs and not config.getini("agentguard_agents"):
+        where = ", ".join(_shown(plugin, config.rootpath) for plugin in plugins)
+        raise UsageError(f"{_HOOK} of {where} gave no agent; to judge the reference, give 'reference'")
+    return specs
+
+
+def _answer(config: pytest.Config, plugin: object, plugins: list[object], where: str) -> Any:
+    """What one plugin answers to the hook."""
+    others = [other for other in plugins if other is not plugin]
+    try:
+        answers = config.pluginmanager.subset_hook_caller(_HOOK, others)()
+    except Exception as problem:
+        raise UsageError(f"{_HOOK} of {where} raised {type(problem).__name__}: {problem}") from problem
+    if not answers:  # pytest leaves None out
+        raise UsageError(f"{_HOOK} of {where} returned None; it returns a list of agents")
+    return answers[0]
+
+
+def _shown(plugin: object, root: Path) -> str:
+    """Where a plugin is."""
+    file = getattr(plugin, "__file__", None)
+    return str(_shortest(Path(file), root)) if file else type(plugin).__name__
 
 
 def spec_of(value: Any, root: Path, modules: Iterable[dict[str, Any]] = ()) -> str:
@@ -97,11 +120,15 @@ def _look_at(spec: str, root: Path) -> None:
     if colon and not (where and name):
         raise UsageError(f"agent {spec!r} is neither module:name nor path/to/file.py:name")
     if where.endswith(".py") and not (root / where).is_file():
-        files = [str(file.relative_to(root)) for file in root.glob("*.py")]
-        hint = nearest(where, [file for file in files if file == Path(where).name] or files)
-        raise UsageError(f"agent {spec!r}: there is no file {where!r}{hint}")
+        raise UsageError(f"agent {spec!r}: there is no file {where!r} in {root}{_near(where, root)}")
     if not colon:
         _look_at_name(spec, root)
+
+
+def _near(where: str, root: Path) -> str:
+    """The hint at a file of the same name, not too deep below the root, or else at one of a similar name."""
+    files = [str(file.relative_to(root)) for below in _DEPTHS for file in sorted(root.glob(below))]
+    return nearest(where, [file for file in files if Path(file).name == Path(where).name] or files)
 
 
 def _look_at_name(name: str, root: Path) -> None:

@@ -68,10 +68,11 @@ class BatteryPlugin:
             self.specs = self._reporting.specs = agent_specs(self.config)
             for id in self.settings.dialects:
                 catalogue.dialect(id)
+            if not self.config.pluginmanager.hasplugin("dsession"):  # pytest-xdist's controller runs nothing
+                self._hosts = {spec: AgentHost(spec, root=self.config.rootpath) for spec in self.specs}
+            catalogue.read_all()  # while the agents are imported
         except UsageError as problem:
             raise pytest.UsageError(str(problem)) from None
-        if not self.config.pluginmanager.hasplugin("dsession"):  # the controller of pytest-xdist runs nothing
-            self._hosts = {spec: AgentHost(spec, root=self.config.rootpath) for spec in self.specs}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
@@ -87,13 +88,25 @@ class BatteryPlugin:
         return found
 
     def _check_specs(self) -> None:
-        for host in self._hosts.values():
+        """End the session for a spec that is wrong, or has no case: it would prove nothing and be green."""
+        for spec, host in self._hosts.items():
             hello = host.hello()
-            if not hello.is_wrong_use:
+            problem = hello.error if hello.is_wrong_use else "" if hello.error else self._without_cases(spec)
+            if not problem:
                 continue
             if self.is_worker:
-                self.config.workeroutput["agentguard"] = hello.error  # type: ignore[attr-defined]
-            raise pytest.UsageError(hello.error)
+                self.config.workeroutput["agentguard"] = problem  # type: ignore[attr-defined]
+            raise pytest.UsageError(problem)
+
+    def _without_cases(self, spec: str) -> str:
+        """That an agent has no case, and what it offers; empty where it has one."""
+        hello = self._hosts[spec].hello()
+        if self._offered(spec, hello):
+            return ""
+        offers = {"dialects": hello.dialects, "modes": hello.modes, "surfaces": hello.surfaces}
+        said = " ".join(f"{name}={','.join(values)}" for name, values in offers.items())
+        asked = f"; asked for {', '.join(self.settings.dialects)}" if self.settings.dialects else ""
+        return f"agent {spec!r} has no case: it offers {said}{asked}"
 
     def cases(self, spec: str) -> list[Case]:
         """The cases of one agent; blocks until it has said what it offers."""
@@ -101,14 +114,20 @@ class BatteryPlugin:
         if hello.error:
             self._failed_imports += 1
             raise pytest.Collector.CollectError(f"agent {spec!r} cannot be imported\n{hello.error}")
-        wanted = self.settings.dialects or tuple(catalogue.dialects())
-        dialects = [id for id in wanted if id in hello.dialects]
-        missing = [f"{id} (not offered)" for id in wanted if id not in hello.dialects]
+        missing = [f"{id} (not offered)" for id in self._wanted if id not in hello.dialects]
         self._reporting.agents[spec] = _described(hello, missing)
+        return self._offered(spec, hello)
+
+    @property
+    def _wanted(self) -> tuple[str, ...]:
+        """The dialects that are asked for."""
+        return self.settings.dialects or tuple(catalogue.dialects())
+
+    def _offered(self, spec: str, hello: Hello) -> list[Case]:
         return cases_of(
             spec,
             catalogue.scenarios().values(),
-            dialects=dialects,
+            dialects=[id for id in self._wanted if id in hello.dialects],
             modes=hello.modes,
             surfaces=hello.surfaces,
             strict=self.settings.strict,

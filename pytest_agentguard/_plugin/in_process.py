@@ -16,6 +16,7 @@ from pytest_agentguard._core.report import Check
 from pytest_agentguard._runner.battery import Battery
 from pytest_agentguard._runner.cases import Case, CaseResult, Options, cases_of
 from pytest_agentguard._runner.in_process import InProcessHost
+from pytest_agentguard._runner.load import look_over
 from pytest_agentguard._runner.orders import Hello
 
 
@@ -81,6 +82,8 @@ def run_battery(
 def _check(run: object, backend: str, level: str, jobs: int) -> None:
     if not isinstance(run, Adapter) and (isinstance(run, type) or not callable(run)):
         raise UsageError(f"run takes a function or an Adapter, not {run!r}")
+    if isinstance(run, Adapter):
+        look_over(run, run.name)
     if backend not in ("asyncio", "trio"):
         raise UsageError(f"backend takes asyncio or trio, not {backend!r}")
     if level not in ("must", "should", "may"):

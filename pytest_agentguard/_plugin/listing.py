@@ -17,23 +17,27 @@ from pytest_agentguard.reports import listing
 
 
 def show(config: pytest.Config) -> int:
-    """Print agents, scenarios, rules and dialects; the exit status is 0."""
+    """Print agents, scenarios, rules, faults and dialects; the exit status is 0."""
     try:
-        registered = agent_specs(config)
+        text = _text(config)
     except UsageError as problem:
         raise pytest.UsageError(str(problem)) from None
-    agents = {spec: "registered" for spec in registered if ":" in spec}
+    print(text)
+    return 0
+
+
+def _text(config: pytest.Config) -> str:
+    agents = {spec: "registered" for spec in agent_specs(config) if ":" in spec}
     agents |= {name: _described(name) for name in catalogue.adapter_names()}
-    text = listing.render(
+    return listing.render(
         agents=agents,
         scenarios=catalogue.scenarios(),
         rules=catalogue.invariants(),
+        faults=catalogue.faults(),
         dialects=catalogue.dialects(),
         width=shutil.get_terminal_size().columns,
         unicode=has_unicode(config),
     )
-    print(text)
-    return 0
 
 
 def _described(name: str) -> str:

@@ -25,6 +25,7 @@ class Reporting:
         self.specs: tuple[str, ...] = ()
         self.agents: dict[str, dict[str, Any]] = {}
         self._checks: dict[str, list[dict[str, Any]]] = {}
+        self._asked: dict[str, list[bool]] = {}  # by agent, for each case whether it could be asked
 
     @property
     def width(self) -> int:
@@ -45,6 +46,7 @@ class Reporting:
             return
         data = json.loads(text)
         self._checks[report.nodeid] = data["checks"]
+        self._asked.setdefault(data["spec"], []).append(not data["uncovered"])
         agent = self.agents.setdefault(data["spec"], dict(data["agent"]))
         if data["uncovered"] and data["uncovered"] not in agent.setdefault("not_covered", []):
             agent["not_covered"].append(data["uncovered"])
@@ -98,10 +100,21 @@ class Reporting:
         ]
         return report.document(__version__, agents, checks)
 
+    @property
+    def unjudged(self) -> list[str]:
+        """Each agent that could be asked in none of its cases, and why: a session that proves nothing."""
+        return [
+            f"agent {spec}: cases={len(asked)} judged=0: {'; '.join(self.agents[spec]['not_covered'])}"
+            for spec, asked in self._asked.items()
+            if not any(asked)
+        ]
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self) -> Generator[None, None, None]:
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Write the JSON report, after the workers have finished."""
         yield
+        if self.unjudged and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self._settings.json is not None:
             from pytest_agentguard.reports import json_report
 
@@ -113,6 +126,7 @@ class Reporting:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The matrix, the totals and what was not covered."""
         from pytest_agentguard.reports import terminal
+        from pytest_agentguard.reports.text import safe
 
         document = self.document()
         if not document["checks"] and not any(agent["not_covered"] for agent in document["agents"]):
@@ -131,6 +145,8 @@ class Reporting:
             level=self._settings.level,
         ):
             terminalreporter.line(line)
+        for problem in self.unjudged:
+            terminalreporter.line(safe(problem, has_unicode(self._config)), red=True)
 
 
 def _modes(mode: str) -> tuple[str, ...]:

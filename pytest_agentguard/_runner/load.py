@@ -14,6 +14,7 @@ from typing import Any
 
 from pytest_agentguard._core.contracts import Adapter, is_plain
 from pytest_agentguard._core.errors import UsageError, nearest
+from pytest_agentguard._core.offer import look_at, unknown_distribution
 from pytest_agentguard._runner.orders import Hello
 
 
@@ -39,6 +40,7 @@ def load(spec: str, root: Path, path: Sequence[str] = ()) -> Adapter:
             raise NoSuchAgent(f"agent {spec!r}: {where} has no {name!r}{hint}")
         found = getattr(found, part)
     if isinstance(found, Adapter):
+        look_over(found, spec)
         return found
     if isinstance(found, type) or not callable(found):
         kind = "a class" if isinstance(found, type) else type(found).__name__
@@ -46,9 +48,27 @@ def load(spec: str, root: Path, path: Sequence[str] = ()) -> Adapter:
     return Adapter(name=spec, run=found)
 
 
-def hello(adapter: Adapter) -> Hello:
-    """What the adapter offers, with the versions of its distributions that are installed."""
-    versions = {name: version for name in adapter.distributions if (version := _version(name))}
+def look_over(adapter: Adapter, spec: str) -> None:
+    """Raise ``NoSuchAgent`` where the adapter names something that does not exist."""
+    from pytest_agentguard import catalogue
+
+    try:
+        look_at(adapter, catalogue.dialect_names())
+    except UsageError as problem:
+        raise NoSuchAgent(f"agent {spec!r}: {problem}") from None
+
+
+def hello(adapter: Adapter, spec: str = "") -> Hello:
+    """What the adapter offers, with the versions of its distributions.
+
+    Raises ``NoSuchAgent`` for a distribution that is not installed: no version could be reported.
+    """
+    versions = {name: _version(name) for name in adapter.distributions}
+    for name, version in versions.items():
+        if not version:
+            there = {str(found.name) for found in importlib.metadata.distributions()}
+            problem = unknown_distribution(name, there)
+            raise NoSuchAgent(f"agent {spec or adapter.name!r}: {problem}")
     return Hello(
         name=adapter.name,
         version=next(iter(versions.values()), ""),

@@ -1,18 +1,22 @@
-"""Documentation pages made from the catalogue: rules, scenarios, and which mutant breaks which rule."""
+"""Pages made from the catalogue: rules, scenarios, faults, and which mutant breaks which rule."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from pytest_agentguard._core.fault import Fault
 from pytest_agentguard._core.ledger import Ledger
+from pytest_agentguard._core.reply import Reply
 from pytest_agentguard._core.scenario import Scenario
 from pytest_agentguard._core.verdict import Invariant
 from pytest_agentguard.reports.event_lines import event_lines
 
-_MADE = "<!-- Made from the catalogue by pytest_agentguard/reports/catalogue_pages.py; do not edit. -->"
+_MADE = "<!-- Made from the catalogue by `python tests/docs/generate.py --write`; do not edit. -->"
+_SEEN_BY_RUNS = "<!-- Made by running every mutant: `python tests/mutants/table.py --write`; do not edit. -->"
 _LINE = 110  # columns of an example
 _EXAMPLES = 2  # ledgers that break a rule, shown per rule
 _EVENTS = 14  # facts shown of one example
+_SPOILED = Reply().text("A word.").call("record", x="{nonce}")
 
 
 def rules_page(rules: Mapping[str, Invariant], scenarios: Mapping[str, Scenario] | None = None) -> str:
@@ -43,9 +47,21 @@ def scenarios_page(scenarios: Mapping[str, Scenario]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def faults_page(faults: Mapping[str, Fault]) -> str:
+    """One page of the faults, by what a correct client sees."""
+    lines = ["# Faults", "", _MADE, "", "A fault is a pure function from a reply to a spoiled reply:"]
+    lines += ["`catalogue.fault(ID)(reply)`. The kind is what `ReplyStarted.fault` says to rules.", ""]
+    lines += ["| fault | what goes wrong | a correct client sees | modes | kind |", "|---|---|---|---|---|"]
+    for id, fault in faults.items():
+        kind = f"`{fault(_SPOILED).fault}`" if fault(_SPOILED).fault else ""
+        cells = (f"`{id}`", _cell(fault.summary), str(fault.seen), " and ".join(fault.modes), kind)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def mutants_page(table: Mapping[str, Collection[str]], rules: Mapping[str, Invariant]) -> str:
     """The table mutant × rule: ``table`` maps each mutant to the rules that it breaks."""
-    lines = ["# Mutants", "", _MADE, "", "Each mutant is the reference agent minus one guard.", ""]
+    lines = ["# Mutants", "", _SEEN_BY_RUNS, "", "Each mutant is the reference agent minus one guard.", ""]
     lines += ["| mutant | rules that it breaks |", "|---|---|"]
     lines += [f"| `{mutant}` | {_rule_links(sorted(broken))} |" for mutant, broken in sorted(table.items())]
     caught = {rule for broken in table.values() for rule in broken}

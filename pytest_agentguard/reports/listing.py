@@ -1,4 +1,4 @@
-"""The text of ``--agentguard-list``: agents, scenarios, rules, dialects."""
+"""The text of ``--agentguard-list``: agents, scenarios, rules, faults, dialects."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pytest_agentguard._core.contracts import MODES
 from pytest_agentguard._core.dialect import Dialect
+from pytest_agentguard._core.fault import Fault
 from pytest_agentguard._core.scenario import Scenario
 from pytest_agentguard._core.verdict import Invariant
 from pytest_agentguard.reports.text import clipped, columns, safe, sign, wrapped
@@ -15,6 +16,7 @@ Entry = tuple[str, str, str]  # name, note, what it is
 _NOTES = {
     "scenarios": "surface, and what it is restricted to",
     "rules": "family, level",
+    "faults": "what a correct client sees",
     "dialects": "where requests arrive",
 }
 
@@ -24,6 +26,7 @@ def render(
     agents: Mapping[str, str],
     scenarios: Mapping[str, Scenario],
     rules: Mapping[str, Invariant],
+    faults: Mapping[str, Fault],
     dialects: Mapping[str, Dialect],
     width: int = 100,
     unicode: bool = True,
@@ -33,6 +36,7 @@ def render(
         ("agents", [(name, "", what) for name, what in agents.items()]),
         ("scenarios", [_scenario(id, scenario) for id, scenario in scenarios.items()]),
         ("rules", [_rule(id, rule) for id, rule in _by_family(rules)]),
+        ("faults", [(id, _seen(fault), fault.summary) for id, fault in faults.items()]),
         ("dialects", [(id, ", ".join(d.paths), d.summary) for id, d in dialects.items()]),
     ]
     lines: list[str] = []
@@ -54,6 +58,10 @@ def _scenario(id: str, scenario: Scenario) -> Entry:
 
 def _rule(id: str, rule: Invariant) -> Entry:
     return id, f"{rule.family}, {rule.level}", rule.summary
+
+
+def _seen(fault: Fault) -> str:
+    return ", ".join([fault.seen, *([] if tuple(fault.modes) == MODES else fault.modes)])
 
 
 def _by_family(rules: Mapping[str, Invariant]) -> Iterable[tuple[str, Invariant]]:

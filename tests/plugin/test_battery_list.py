@@ -17,6 +17,7 @@ def test_everything_there_is_gets_a_line_and_nothing_runs(pytester: pytest.Pytes
     known = (
         *catalogue.scenarios(),
         *catalogue.invariants(),
+        *catalogue.faults(),
         *catalogue.dialects(),
         *catalogue.adapter_names(),
     )

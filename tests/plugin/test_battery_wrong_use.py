@@ -34,9 +34,12 @@ def refused(pytester: pytest.Pytester, *options: str) -> str:
         (("-agent", ":run"), "agent ':run' is neither module:name nor path/to/file.py:name"),
         (
             ("-agent", "agent.py:run"),
-            "agent 'agent.py:run': there is no file 'agent.py'; did you mean 'agents.py'?",
+            "agent 'agent.py:run': there is no file 'agent.py' in {root}; did you mean 'agents.py'?",
         ),
-        (("-agent", "deep/agents.py:run"), "there is no file 'deep/agents.py'; did you mean 'agents.py'?"),
+        (
+            ("-agent", "deep/agents.py:run"),
+            "there is no file 'deep/agents.py' in {root}; did you mean 'agents.py'?",
+        ),
         (("-agent", "agent:run"), "agent 'agent:run': there is no module 'agent'; did you mean 'agents'?"),
         (("-agent", "no.such.thing:run"), "agent 'no.such.thing:run': there is no module 'no'"),
         (("-agent", "agents.py:careles"), "agents.py has no 'careles'; did you mean 'careless'?"),
@@ -66,7 +69,13 @@ def refused(pytester: pytest.Pytester, *options: str) -> str:
 def test_wrong_option_is_a_usage_error(
     pytester: pytest.Pytester, options: tuple[str, str], message: str
 ) -> None:
+    message = message.replace("{root}", str(pytester.path))
     assert message in refused(pytester, f"--agentguard{options[0]}", options[1])
+
+
+def test_file_in_a_folder_that_was_left_out_is_found_for_the_hint(pytester: pytest.Pytester) -> None:
+    (pytester.mkdir("tests") / "guarded.py").write_text("def run(job): ...\n")
+    assert "did you mean 'tests/guarded.py'?" in refused(pytester, "--agentguard-agent", "guarded.py:run")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +109,13 @@ def test_wrong_line_of_the_ini_file_is_a_usage_error(
         ),
         ("[lambda job: 'ok']", "is not a module-level name; give it as 'module:name' or 'file.py:name'"),
         ("['referense']", "unknown agent 'referense'; did you mean 'reference'?"),
-        ("1 / 0", "pytest_agentguard_agents raised ZeroDivisionError: division by zero"),
+        ("1 / 0", "pytest_agentguard_agents of conftest.py raised ZeroDivisionError: division by zero"),
+        ("None", "pytest_agentguard_agents of conftest.py returned None; it returns a list of agents"),
+        ("[None]", "pytest_agentguard_agents: None is neither a spec, a function nor an Adapter"),
+        (
+            "[]",
+            "pytest_agentguard_agents of conftest.py gave no agent; to judge the reference, give 'reference'",
+        ),
     ],
 )
 def test_hook_that_returns_nonsense_is_a_usage_error(
@@ -110,10 +125,20 @@ def test_hook_that_returns_nonsense_is_a_usage_error(
     assert message in refused(pytester)
 
 
-def test_hook_that_returns_nothing_leaves_the_reference(pytester: pytest.Pytester) -> None:
+def test_hook_that_gives_nothing_is_no_matter_where_an_agent_is_named(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("def pytest_agentguard_agents():\n    return None\n")
-    result = battery(pytester, *ONE, "--co", "-q", agents=())
+    result = battery(pytester, *ONE, "--co", "-q", "--agentguard-agent", "reference", agents=())
     result.stdout.fnmatch_lines(["agentguard::reference::text-only*"])
+
+
+def test_ini_and_hooks_add_up_in_the_order_of_pytest(pytester: pytest.Pytester) -> None:
+    pytester.makeini(f"{INI}agentguard_agents = reference\ntestpaths = inner\n")
+    pytester.makeconftest("def pytest_agentguard_agents():\n    return ['reference-trio']\n")
+    inner = pytester.mkdir("inner") / "conftest.py"
+    inner.write_text("def pytest_agentguard_agents():\n    return 'reference-threads'\n")
+    result = battery(pytester, *ONE, "--co", "-q", agents=())
+    agents = [line.split("::")[1] for line in result.outlines if line.startswith("agentguard::")]
+    assert agents == ["reference", "reference-threads", "reference-trio"]
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_agentguard import Finding, Invariant, Ledger, Level, Scenario
+from pytest_agentguard import Fault, Finding, Invariant, Ledger, Level, Reply, Scenario, Seen
 from pytest_agentguard.events import Event, StreamEnded, ToolStarted, Witness
 from pytest_agentguard.reports import catalogue_pages, listing
 from pytest_agentguard.reports.text import columns
 
 CUT = StreamEnded(witness=Witness.ENDPOINT, stream="s1", complete=False)
 RUN = ToolStarted(witness=Witness.TOOL_SPY, call="c1", tool="pay", stream="s1")
+
+FAULTS = {
+    "silence": Fault(Reply.stall, seen=Seen.SILENT, id="silence", summary="It stops."),
+    "crlf": Fault(
+        lambda reply: reply.newlines("\r\n"),
+        seen=Seen.WHOLE, modes=("stream",), id="crlf", summary="Line ends change.",
+    ),
+}  # fmt: skip
 
 
 def nothing(ledger: Ledger) -> Iterator[Finding]:
@@ -46,7 +54,7 @@ def test_the_page_of_rules_groups_by_family_and_shows_what_breaks_each():
         == """\
 # Rules
 
-<!-- Made from the catalogue by pytest_agentguard/reports/catalogue_pages.py; do not edit. -->
+<!-- Made from the catalogue by `python tests/docs/generate.py --write`; do not edit. -->
 
 3 rules in 2 families.
 
@@ -117,7 +125,7 @@ def test_the_page_of_scenarios_is_one_table_per_surface():
         == f"""\
 # Scenarios
 
-<!-- Made from the catalogue by pytest_agentguard/reports/catalogue_pages.py; do not edit. -->
+<!-- Made from the catalogue by `python tests/docs/generate.py --write`; do not edit. -->
 
 3 scenarios. The control comes first.
 
@@ -154,6 +162,13 @@ Rules without a mutant: `no-request-past-budget`.
     assert "Rules without a mutant: none.\n" in catalogue_pages.mutants_page({"all": list(RULES)}, RULES)
 
 
+def test_the_page_of_faults_says_what_a_client_sees_and_which_kind_rules_see():
+    page = catalogue_pages.faults_page(FAULTS)
+
+    assert "\n| `silence` | It stops. | silent | stream and block | `stall` |\n" in page
+    assert page.endswith("| `crlf` | Line ends change. | whole | stream |  |\n")
+
+
 def test_a_long_example_is_cut_and_counted():
     page = catalogue_pages.rules_page({"r": rule("r", "stream", [CUT] * 20)})
 
@@ -165,7 +180,7 @@ def test_the_listing_names_everything_with_its_line():
     agents = {"reference": "the agent that comes along", "mine:run": ""}
 
     assert listing.render(
-        agents=agents, scenarios=SCENARIOS, rules=RULES, dialects={}, width=60
+        agents=agents, scenarios=SCENARIOS, rules=RULES, faults=FAULTS, dialects={}, width=60
     ) == "\n".join(
         [
             "agents (2)",
@@ -186,6 +201,10 @@ def test_the_listing_names_everything_with_its_line():
             "  stall-ends              The first line of stall-ends.",
             "                          [stream, must]",
             "",
+            "faults (2)  [what a correct client sees]",
+            "  silence  It stops.  [silent]",
+            "  crlf     Line ends change.  [whole, stream]",
+            "",
             "dialects (0)",
         ]
     )
@@ -197,6 +216,7 @@ def test_the_listing_fits_a_narrow_plain_terminal():
             agents={"a": "é \x1b[31m"},
             scenarios=SCENARIOS,
             rules=RULES,
+            faults=FAULTS,
             dialects={},
             width=width,
             unicode=False,
