@@ -322,9 +322,7 @@ _ACTS: dict[str, Callable[[Any], Any]] = {
 }
 
 on_trio = Adapter(name="on-trio", run=trio_run, backend="trio")
-declared = Adapter(
-    name="declared", run=run, declared=Limits(attempts=3, rounds=7), distributions=("pytest", "not-installed")
-)
+declared = Adapter(name="declared", run=run, declared=Limits(attempts=3, rounds=7), distributions=("pytest",))
 prepared: list[int] = []
 with_service = Adapter(
     name="with-service",
