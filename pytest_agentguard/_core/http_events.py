@@ -43,6 +43,7 @@ class HttpAnswered(Event):
     sent: int = 0  # body bytes that left
     planned: int = 0
     retry_after: float | None = None  # s, where the answer had the header
+    nonce: str = ""  # what ``{nonce}`` in its body stood for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

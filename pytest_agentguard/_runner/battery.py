@@ -16,8 +16,8 @@ from pytest_agentguard._core.errors import AgentguardError
 from pytest_agentguard._core.report import Check, check_of
 from pytest_agentguard._core.scenario import Scenario
 from pytest_agentguard._core.verdict import Invariant, Outcome, Verdict, judge
-from pytest_agentguard._runner.cases import Case, CaseResult, Options
-from pytest_agentguard._runner.control import Control, read_control
+from pytest_agentguard._runner.cases import CHAT, Case, CaseResult, Options
+from pytest_agentguard._runner.control import Control, read_control, read_fetch_control
 from pytest_agentguard._runner.execution import Execution, Stage, Way
 from pytest_agentguard._runner.judging import control_verdict, first_bad, invalid, is_sweep, judge_case
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
@@ -80,7 +80,7 @@ class Battery:
         self._order: list[Case] = []
         self._is_ahead = False
         self._futures: dict[Case, Future[CaseResult]] = {}
-        self._controls: dict[tuple[str, str, str], Future[tuple[Control, Execution]]] = {}
+        self._controls: dict[tuple[str, str, str, str], Future[tuple[Control, Execution]]] = {}
         self._slots = {name: threading.BoundedSemaphore(self._overlap(name)) for name in hosts}
         self._lock = threading.Lock()
         self._turnstile = Turnstile(heavy_at_once=os.cpu_count() or 1)
@@ -199,7 +199,7 @@ class Battery:
         return next((pair for pair in found if pair[0].problem or pair[0].uncovered), found[0])
 
     def _control_in(self, case: Case, mode: str) -> tuple[Control, Execution]:
-        key = (case.agent, case.dialect, mode)
+        key = (case.agent, case.scenario.surface, case.dialect, mode)
         with self._lock:
             mine = key not in self._controls
             future = self._controls.setdefault(key, Future())
@@ -216,14 +216,17 @@ class Battery:
             return Control(
                 problem=f"agent could not be imported: {hello.error.strip().splitlines()[-1]}"
             ), Execution()
-        scenario = next((s for s in self._scenarios.values() if s.control), None)
+        surface = case.scenario.surface
+        scenario = next((s for s in self._scenarios.values() if s.control and s.surface == surface), None)
         if scenario is None:
-            return Control(problem="the battery has no control scenario"), Execution()
+            return Control(problem=f"the battery has no control scenario for {surface}"), Execution()
         scenario = replace(scenario, seconds=limits.CONTROL_SECONDS)
         control_case = Case(case.agent, scenario, case.dialect, mode)
         execution = self._execute(control_case)
         if execution.problem and not len(execution.ledger):
             return Control(problem=execution.problem), execution
+        if surface != CHAT:
+            return read_fetch_control(execution.ledger), execution
         return read_control(execution.ledger, case.dialect, mode, plain=hello.plain), execution
 
     # -- judging ----------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.report import Check
 from pytest_agentguard._core.scenario import Scenario
 
+CHAT = "chat"  # the surface with a model: its cases have a dialect and a mode
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -34,8 +36,9 @@ class Case:
 
     @property
     def name(self) -> str:
-        """``scenario[dialect-mode]``, unique within an agent."""
-        return f"{self.scenario.id}[{self.dialect}-{self.mode}]"
+        """``scenario[dialect-mode]``, or ``scenario[surface]`` without a model; unique within an agent."""
+        where = f"{self.dialect}-{self.mode}" if self.dialect else self.scenario.surface
+        return f"{self.scenario.id}[{where}]"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Case) and (self.agent, self.name) == (other.agent, other.name)
@@ -69,6 +72,9 @@ def cases_of(
     found = []
     for scenario in scenarios:
         if scenario.surface not in surfaces or (scenario.strict and not strict):
+            continue
+        if scenario.surface != CHAT:
+            found.append(Case(agent, scenario, "", ""))
             continue
         for dialect in dialects:
             for mode in scenario.modes:

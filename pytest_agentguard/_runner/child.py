@@ -25,9 +25,11 @@ from pytest_agentguard._core.events import (
     WitnessFailed,
 )
 from pytest_agentguard._runner import leftovers, outcome, system, tree
+from pytest_agentguard._runner.fetching import Fetching
 from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.jobs import make_job, started
 from pytest_agentguard._runner.orders import JobOrder, RunOrder, as_json
+from pytest_agentguard._runner.stopping import Canceller, Stop, by_call, by_interrupt, cancellable
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
 
@@ -66,6 +68,8 @@ class Child:
         self._open = {job.lane for job in order.jobs}
         self._lock = threading.Lock()
         self._resident = 0
+        self._stop = Stop(self._journal, order.barrier, order.jobs[0].lane)
+        self._canceller = Canceller.of(order, self._stop, self._journal)
         guard.record_in(self._journal, self._current_lane)
 
     def run(self) -> NoReturn:
@@ -74,6 +78,8 @@ class Child:
             system.reset_peak()
             self._resident = system.resident_bytes()
         self._before = leftovers.Before()
+        if self._canceller is not None:
+            self._before.mine.add(self._canceller.thread)
         try:
             if not _is_async(self._adapter.run):
                 self._run_in_threads()
@@ -122,24 +128,59 @@ class Child:
         job = self._begin(order)
         if job is None:
             return
+        canceller = self._canceller_of(order)
         try:
-            result = self._adapter.run(job)
-            if inspect.isawaitable(result):
-                result = _finish(result, self._adapter.backend)
-            fields = outcome.of_value(result)
+            if canceller is not None:
+                way = by_call(self._adapter.cancel) if self._adapter.cancel else by_interrupt()
+                canceller.aim(*way, on_loop=False)
+            if order.fetch is not None:
+                fields = self._fetching(order, job).run()
+            else:
+                result = self._adapter.run(job)
+                if inspect.isawaitable(result):
+                    result = _finish(result, self._adapter.backend)
+                fields = outcome.of_value(result)
         except BaseException as error:  # SystemExit ends a run like any exception
-            fields = outcome.of_exception(error)
+            fields = outcome.of_exception(error, stopped=canceller is not None and canceller.fired)
+        if canceller is not None:
+            canceller.end()
+            fields = {**fields, "kept": self._kept(job)}
         self._end(order.lane, fields)
 
     async def _one_async(self, order: JobOrder) -> None:
         job = self._begin(order)
         if job is None:
             return
+        canceller = self._canceller_of(order)
         try:
-            fields = outcome.of_value(await self._adapter.run(job))
+            if order.fetch is not None:
+                fields = await self._fetching(order, job).run_async()
+            elif canceller is not None:
+                fields = await cancellable(lambda: self._adapter.run(job), canceller, self._adapter.backend)
+            else:
+                fields = outcome.of_value(await self._adapter.run(job))
         except BaseException as error:  # a cancellation that comes out of the run is how it ended
             fields = outcome.of_exception(error)
+        if canceller is not None:
+            canceller.end()
+            fields = {**fields, "kept": self._kept(job)}
         self._end(order.lane, fields)
+
+    def _canceller_of(self, order: JobOrder) -> Canceller | None:
+        """What cancels this job: the first of a run, where the run says so."""
+        return self._canceller if order is self._order.jobs[0] else None
+
+    def _fetching(self, order: JobOrder, job: Job) -> Fetching:
+        return Fetching(
+            self._adapter, order, job.workdir, self._journal, self._stop, self._canceller_of(order)
+        )
+
+    def _kept(self, job: Job) -> str | None:
+        """The text that a cancelled run says it has kept."""
+        if self._adapter.kept is None or self._canceller is None or not self._canceller.fired:
+            return None
+        kept = self._adapter.kept(job)
+        return None if kept is None else str(kept)
 
     def _run_in_asyncio(self) -> None:
         """An async agent on asyncio: all jobs on one loop, which keeps running while the run is watched."""

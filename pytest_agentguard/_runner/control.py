@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pytest_agentguard._core.events import (
     CallOffered,
     Event,
+    FetchEnded,
+    FetchStarted,
+    HttpAnswered,
+    HttpReceived,
     RequestReceived,
     RunEnded,
     StreamEnded,
@@ -48,6 +52,28 @@ def read_control(ledger: Ledger, dialect: str, mode: str, *, plain: bool) -> Con
             problem=f"requests=0 expected=2; the run {_ended(ledger.end)}", evidence=_some(ledger.end)
         )
     return _tool_problem(ledger, requests) or _end_problem(ledger) or _sound(ledger)
+
+
+def read_fetch_control(ledger: Ledger) -> Control:
+    """Every allowed use must have arrived exactly once and come back with what the server said."""
+    reason = unsound(ledger)
+    if reason is not None:
+        return Control(problem=reason[0], evidence=reason[1:])
+    uses, received = ledger.of(FetchStarted), ledger.of(HttpReceived)
+    if not uses:
+        return Control(problem=f"fetch calls=0; the run {_ended(ledger.end)}", evidence=_some(ledger.end))
+    for end in ledger.of(FetchEnded):
+        if end.how != "returned":
+            detail = f"{end.error_type}: {end.error[:300]}" if end.error_type else end.error[:300]
+            return Control(problem=f"an allowed fetch {end.how} {detail}".strip(), evidence=(*received, end))
+    if len(received) != len(uses):
+        problem = f"requests={len(received)} expected={len(uses)}"
+        return Control(problem=problem, evidence=(*uses, *received))
+    for answer, end in zip(ledger.of(HttpAnswered), ledger.of(FetchEnded), strict=False):
+        if answer.failed or answer.nonce not in end.result:
+            problem = "the result is not what the server answered"
+            return Control(problem=problem, evidence=(answer, end))
+    return Control(evidence=(*received, *ledger.of(FetchEnded)))
 
 
 def _tool_problem(ledger: Ledger, requests: tuple[RequestReceived, ...]) -> Control | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -19,10 +19,10 @@ from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.plan import Pause, Plan
 from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard._core.reply import Reply
-from pytest_agentguard._core.scenario import Lane, Scenario, Setup
+from pytest_agentguard._core.scenario import Lane, Scenario, Setup, Variant
 from pytest_agentguard._runner.cases import Case, CaseResult, Options
 from pytest_agentguard._runner.orders import JobOrder, RunOrder
-from pytest_agentguard._witnesses.endpoint import Endpoint
+from pytest_agentguard._runner.servers import Servers
 from pytest_agentguard._witnesses.engine import Engine
 from pytest_agentguard._witnesses.journal_file import JournalFile, read
 
@@ -69,15 +69,14 @@ class Act:
     mode: str
     lanes: Sequence[Lane]
     final: str
-    seed: str
     way: Way
 
-    def order(self, folder: Path, endpoint: Endpoint) -> RunOrder:
+    def order(self, folder: Path, servers: Servers) -> RunOrder:
         """What the agent's host is asked to do."""
         scenario = self.case.scenario
         return RunOrder(
             id=folder.name,
-            jobs=tuple(self._job(lane.label, endpoint) for lane in self.lanes),
+            jobs=tuple(self._job(lane.label, servers) for lane in self.lanes),
             journal=folder / "journal.jsonl",
             seconds=scenario.seconds,
             watch=scenario.watch,
@@ -85,11 +84,25 @@ class Act:
             memory=scenario.memory,
             agent=self.case.agent,
             scenario=scenario.id,
+            cancel=scenario.cancel,
+            barrier=servers.barrier(self.lanes[0].label),
         )
 
-    def _job(self, lane: str, endpoint: Endpoint) -> JobOrder:
+    def _job(self, lane: str, servers: Servers) -> JobOrder:
         scenario, dialect = self.case.scenario, self.case.dialect
-        model = endpoint.model_endpoint(dialect, lane)
+        if servers.endpoint is None:
+            nowhere, fetch = "", servers.fetch_order()
+            return JobOrder(
+                lane=lane,
+                prompt="",
+                dialect="",
+                base_url=nowhere,
+                root_url=nowhere,
+                mode="",
+                limits=scenario.limits,
+                fetch=fetch,
+            )
+        model = servers.endpoint.model_endpoint(dialect, lane)
         return JobOrder(
             lane=lane,
             prompt=scenario.prompt,
@@ -101,13 +114,6 @@ class Act:
             limits=scenario.limits,
             final=self.final,
         )
-
-    def release_after(self) -> float | None:
-        """How long a response is held at most where limits were stretched; None leaves it to the script."""
-        if self.way.patience == 1:
-            return None
-        longest = max(self.case.scenario.limits.times().values(), default=0.0)
-        return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * longest)
 
 
 class Turn:
@@ -151,68 +157,88 @@ class Stage:
         seed = f"{self.options.seed}/{case.agent}/{case.name}"
         final = f"final-{CountedIds(seed).nonce()}"
         if not scenario.variants:
-            lanes = self._lanes(scenario, self._setup(case, case.mode, final, seed), way.only)
-            return self._perform(Act(case, case.mode, lanes, final, seed, way), host)
+            return self._perform(case, case.mode, final, seed, way, host)
         parts = []
         for variant in scenario.variants:
             mode = variant.mode or ("stream" if case.mode == "both" else case.mode)
-            assert scenario.vary is not None
-            setup = self._setup(case, mode, final, seed)
-            lane = Lane(variant.label, scenario.vary(setup, variant))
-            parts.append(self._perform(Act(case, mode, (lane,), final, seed, way), host))
+            parts.append(self._perform(case, mode, final, seed, way, host, variant))
         return _merged(parts)
 
-    def _setup(self, case: Case, mode: str, final: str, seed: str) -> Setup:
+    def _setup(self, case: Case, mode: str, final: str, seed: str, elsewhere: str) -> Setup:
         dialect = self.dialects[case.dialect]
         strict = self.options.strict
 
         def measure(reply: Reply) -> Plan:
             return plan(reply, Setting(dialect=dialect, mode=mode, ids=CountedIds(seed), strict=strict))
 
-        return Setup(dialect=dialect, mode=mode, final=final, strict=strict, measure=measure)
+        return Setup(
+            dialect=dialect, mode=mode, final=final, strict=strict, measure=measure, elsewhere=elsewhere
+        )
 
-    def _lanes(self, scenario: Scenario, setup: Setup, only: str) -> Sequence[Lane]:
+    def _lanes(
+        self, case: Case, setup: Callable[[], Setup], only: str, variant: Variant | None
+    ) -> Sequence[Lane]:
+        scenario = case.scenario
+        if scenario.fetch is not None:
+            return (Lane(ALONE, ()),)
+        if variant is not None:
+            assert scenario.vary is not None
+            return (Lane(variant.label, scenario.vary(setup(), variant)),)
         if scenario.lanes is not None:
-            lanes = scenario.lanes(setup)
+            lanes = scenario.lanes(setup())
             return [lane for lane in lanes if lane.label == only] if only else lanes
         assert scenario.script is not None
-        return (Lane(ALONE, scenario.script(setup)),)
+        return (Lane(ALONE, scenario.script(setup())),)
 
-    def _perform(self, act: Act, host: Host) -> Execution:
-        """Play one act: open an endpoint with the script, run the agent, close, read what was recorded."""
+    def _perform(
+        self,
+        case: Case,
+        mode: str,
+        final: str,
+        seed: str,
+        way: Way,
+        host: Host,
+        variant: Variant | None = None,
+    ) -> Execution:
+        """Play one act: open the servers with the script, run the agent, close, read what was recorded."""
         folder = self.scratch / f"run-{next(self.numbers)}"
         folder.mkdir(parents=True)
         journal = JournalFile(folder / "journal.jsonl")
         try:
-            with self._endpoint(act, journal, folder) as endpoint:
-                for lane in act.lanes:
-                    endpoint.play(*lane.replies, lane=lane.label)
-                with Turn(self.active, len(act.lanes)) as turn:
+            with self._servers(case, way, journal, folder, seed) as servers:
+                elsewhere = servers.elsewhere
+                lanes = self._lanes(
+                    case, lambda: self._setup(case, mode, final, seed, elsewhere), way.only, variant
+                )
+                act = Act(case, mode, lanes, final, way)
+                servers.play(lanes)
+                with Turn(self.active, len(lanes)) as turn:
 
                     def ended(lane: str) -> None:
-                        endpoint.release("run-ended", lane=lane)
+                        servers.release("run-ended", lane=lane)
                         turn.ended()
 
-                    receipt = host.start(act.order(folder, endpoint), ended).wait()
-                endpoint.release("run-ended")
-                unplayed = endpoint.unplayed()
+                    receipt = host.start(act.order(folder, servers), ended).wait()
+                servers.release("run-ended")
+                unplayed = servers.unplayed()
         finally:
             journal.close()
         (folder / "stdout.txt").write_text(receipt.stdout, errors="replace")
         (folder / "stderr.txt").write_text(receipt.stderr, errors="replace")
         ledger = read(folder / "journal.jsonl")
         problem = f"scripted and never requested: {unplayed[0]}" if unplayed else receipt.error
-        problem = problem or _torn(ledger, act.lanes)
+        problem = problem or _torn(ledger, lanes)
         return Execution(ledger=ledger, problem=problem, missed=bool(unplayed), files=(folder,))
 
-    def _endpoint(self, act: Act, journal: JournalFile, folder: Path) -> Endpoint:
-        return Endpoint(
+    def _servers(self, case: Case, way: Way, journal: JournalFile, folder: Path, seed: str) -> Servers:
+        return Servers(
+            case.scenario,
             journal,
             self.dialects,
             engine=self.engine,
-            seed=act.seed,
+            seed=seed,
             strict=self.options.strict,
-            release_after=act.release_after(),
+            hold_limit=_hold_limit(case.scenario, way),
             wire=folder / "wire" if self.options.artifacts is not None else None,
         )
 
@@ -230,6 +256,13 @@ class Stage:
         """Delete what a run wrote."""
         for folder in execution.files:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _hold_limit(scenario: Scenario, way: Way) -> float | None:
+    """How long a response is held at most; None leaves it to the script, where no limit was stretched."""
+    if way.patience == 1 and scenario.fetch is None:
+        return None
+    return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * max(scenario.limits.times().values(), default=0.0))
 
 
 def _torn(ledger: Ledger, lanes: Sequence[Lane]) -> str:

@@ -42,10 +42,14 @@ def of_value(value: Any) -> dict[str, Any]:
     return {"how": "returned", "answer": answer, "error": note}
 
 
-def of_exception(error: BaseException) -> dict[str, Any]:
-    """The run raised; a cancellation that came out of it is ``cancelled``."""
+def of_exception(error: BaseException, *, stopped: bool = False) -> dict[str, Any]:
+    """The run raised; a cancellation that came out of it is ``cancelled``.
+
+    So is ``KeyboardInterrupt`` where the run was ``stopped`` by SIGINT.
+    """
+    interrupted = stopped and isinstance(error, KeyboardInterrupt)
     return {
-        "how": "cancelled" if is_cancellation(error) else "raised",
+        "how": "cancelled" if interrupted or is_cancellation(error) else "raised",
         "error": _cut(_guarded(str, error), _MESSAGE),
         "error_type": _name(error),
         "error_chain": tuple(_name(one) for one in chain(error)),
@@ -87,7 +91,10 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_cancellation(error: BaseException) -> bool:
-    """Whether it is the way in which asyncio, trio or a future says that it was cancelled."""
+    """Whether it is how asyncio, trio or a future says that it was cancelled, or a group of nothing else."""
+    if isinstance(error, BaseExceptionGroup):
+        members = _MEMBERS(error)
+        return bool(members) and all(is_cancellation(one) for one in members)
     return any(
         module in sys.modules and isinstance(error, getattr(sys.modules[module], name))
         for module, name in _CANCELLATIONS

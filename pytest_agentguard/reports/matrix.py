@@ -59,7 +59,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Rules × (dialect, mode). A mode of neither kind (a surface without a model) has a column of its own."""
+    """Rules × (dialect, mode). A surface without a model stands in the place of a dialect."""
 
     rules: tuple[str, ...]
     dialects: tuple[str, ...]
@@ -76,7 +76,7 @@ def matrix_of(checks: Iterable[Mapping[str, Any]]) -> Matrix:
     found: dict[tuple[str, str, str], Cell] = {}
     for check in checks:
         for mode in MODES if check["mode"] == "both" else (check["mode"],):
-            key = (check["invariant"], check["dialect"], mode)
+            key = (check["invariant"], check["dialect"] or check["surface"], mode)
             found[key] = _worse(found.get(key), Cell(check["outcome"], check["level"]))
     rules = tuple(sorted({rule for rule, _, _ in found}))
     dialects = tuple(sorted({dialect for _, dialect, _ in found}, key=_dialect_key))
@@ -145,7 +145,7 @@ def _width(matrix: Matrix, dialect: str) -> int:
 
 
 def _mode_heads(matrix: Matrix, dialect: str) -> str:
-    return " ".join(mode or "any" for mode in matrix.modes[dialect])
+    return " ".join(mode or "" for mode in matrix.modes[dialect])
 
 
 def _name(dialect: str, unicode: bool = True) -> str:
