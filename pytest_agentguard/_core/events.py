@@ -178,6 +178,7 @@ class ReplyStarted(Event):
     finish: str = ""  # neutral finish reason of the whole reply
     fault: str = ""  # id of the kind of fault, empty for a healthy reply
     paused: float = 0.0  # planned silence within the reply, all pauses together, s
+    retry_after: float | None = None  # s, where the reply has the header as a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

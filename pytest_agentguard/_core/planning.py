@@ -216,7 +216,14 @@ def _started(reply: Reply, setting: Setting, status: int, content_type: str, tur
         "fault": reply.fault,
         "paused": sum(move.seconds for _, move in reply.moves if isinstance(move, Pause)),
     }
-    return -1, _note(ReplyStarted, setting, fields)
+    wait = _retry_after(reply)
+    return -1, _note(ReplyStarted, setting, fields if wait is None else {**fields, "retry_after": wait})
+
+
+def _retry_after(reply: Reply) -> float | None:
+    """The seconds that the reply asks a client to wait; None for a date, and where it does not ask."""
+    said = next((value for name, value in reply.headers if name.lower() == "retry-after"), "")
+    return float(said) if said.replace(".", "", 1).isdecimal() else None
 
 
 def _note(kind: Any, setting: Setting, fields: dict[str, Any]) -> Note:
