@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.dialect import ERROR_STATUS
 from pytest_agentguard._core.errors import UsageError, unknown_name
 from pytest_agentguard._core.plan import End, Hold, Move, Pause
 from pytest_agentguard._core.script import (
@@ -32,6 +31,8 @@ from pytest_agentguard._core.script import (
     Where,
     at_byte,
     kind_of,
+    look_at_error,
+    look_at_fault,
 )
 from pytest_agentguard._core.turn import FINISHES, Part, Text, ToolCall, Turn
 
@@ -188,7 +189,7 @@ class Reply:
         """Send an error event in mid-stream; ``then`` is ``end``, ``done`` (the marker alone) or ``rest``."""
         if then not in ("end", "done", "rest"):
             raise UsageError(f"Reply.error(then=…) takes end, done or rest, not {then!r}")
-        _look_at_kind(kind)
+        look_at_error(kind)
         where = at_byte(at) if isinstance(at, int) else at or BEFORE_FINISH
         insert = Insert(where, "error", kind, message or f"{kind} (scripted)")
         more = (Insert(where, "done"),) if then == "done" else ()
@@ -199,7 +200,7 @@ class Reply:
         self, status: int, kind: str = "", message: str = "", *, retry_after: str | float | None = None
     ) -> Reply:
         """Answer with an HTTP status and the dialect's own error body."""
-        _look_at_kind(kind or kind_of(status))
+        look_at_error(kind or kind_of(status))
         headers = self.headers if retry_after is None else (*self.headers, ("Retry-After", f"{retry_after}"))
         http = Http(status, kind or kind_of(status), body=None, message=message)
         return replace(self, http=http, headers=headers, fault=self.fault or f"status-{status}")
@@ -221,7 +222,7 @@ class Reply:
 
     def json_error(self, kind: str = "server", message: str = "", *, status: int = 200) -> Reply:
         """Answer with the dialect's error body as JSON, with status 200 unless said otherwise."""
-        _look_at_kind(kind)
+        look_at_error(kind)
         return replace(self, http=Http(status, kind, body=None, message=message), fault="json-error")
 
     def body(self, data: bytes, *, content_type: str = "application/json", status: int = 200) -> Reply:
@@ -294,7 +295,8 @@ class Reply:
         return replace(self, count=count)
 
     def named(self, label: str, fault: str = "") -> Reply:
-        """Name the reply for people, and its kind of fault for rules."""
+        """Name the reply for people, and its kind of fault (see the list of kinds) for rules."""
+        look_at_fault(fault)
         return replace(self, label=label, fault=fault or self.fault)
 
     def on(self, dialect: str = "", matches: Callable[[Any], bool] | None = None) -> Reply:
@@ -392,8 +394,3 @@ def _thirds(text: str) -> list[str]:
         pieces.append(text[begin:stop])
         begin = stop
     return pieces or [""]
-
-
-def _look_at_kind(kind: str) -> None:
-    if kind not in ERROR_STATUS:
-        raise unknown_name("kind of error", kind, ERROR_STATUS)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pytest_agentguard._core.errors import UsageError
+from pytest_agentguard._core.dialect import ERROR_STATUS
+from pytest_agentguard._core.errors import UsageError, unknown_name
 
 NONCE = "{nonce}"
 
@@ -87,6 +90,43 @@ class Split:
     each: int = 0
     at: tuple[int, ...] = ()
     by: str = ""
+
+
+KINDS: Mapping[str, str] = {
+    "cut": "the body ends cleanly before it is complete",
+    "protocol-cut": "the body ends against the protocol",
+    "reset": "the connection is reset",
+    "stall": "nothing more comes, and the connection stays",
+    "drip": "only keep-alives go on",
+    "keep-open": "all has left, and the connection stays open",
+    "missing-finish": "the markers come without a finish reason",
+    "error-event": "the provider reports an error in mid-stream",
+    "status-NNN": "an HTTP status other than 200, as in `status-503`",
+    "redirect": "an HTTP redirect",
+    "json-error": "the provider's error as the body",
+    "html": "an HTML page",
+    "challenge": "the page of a bot challenge",
+    "raw-body": "bytes that are no answer of the dialect",
+    "content-type": "another content type than the dialect's",
+    "nothing": "not one byte of a body",
+    "only-done": "nothing but the completion marker",
+    "flood-event": "one event that never ends",
+    "flood-keep-alive": "keep-alives without end",
+    "flood-text": "text without end",
+}
+"""Every kind of fault that a reply can have, which rules read as ``ReplyStarted.fault``, in words."""
+
+
+def look_at_fault(kind: str) -> None:
+    """Raise ``UsageError`` for a kind of fault that no rule knows."""
+    if kind and kind not in KINDS and not re.fullmatch(r"status-[1-5]\d\d", kind):
+        raise unknown_name("kind of fault", kind, KINDS)
+
+
+def look_at_error(kind: str) -> None:
+    """Raise ``UsageError`` for a kind of error that no dialect has."""
+    if kind not in ERROR_STATUS:
+        raise unknown_name("kind of error", kind, ERROR_STATUS)
 
 
 PAGE = "<!doctype html><html><head><title>Service</title></head><body><h1>It works!</h1></body></html>"

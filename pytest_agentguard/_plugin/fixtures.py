@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agentguard._core.contracts import Adapter, Job, Limits
 from pytest_agentguard._core.errors import LimitReached, UsageError
-from pytest_agentguard._core.events import RunEnded, RunStarted, TranscriptRejected, Witness
+from pytest_agentguard._core.events import RunEnded, RunStarted, TranscriptRejected, Witness, WitnessFailed
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.verdict import Outcome, Verdict, judge, undelivered
-from pytest_agentguard._plugin.runs import Run, ended_by
+from pytest_agentguard._plugin.runs import UNSAID, Run, ended_by
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard.catalogue import dialects, invariant
 
@@ -73,8 +73,10 @@ class AgentGuard:
 
     @contextmanager
     def run(self, *, final: str = "", limits: Limits | None = None) -> Iterator[Run]:
-        """A run of the agent. What leaves the block says how it ended; then everything held is released.
+        """A run of the agent, which releases everything held when it ends.
 
+        It ends with the exception that leaves the block, or else with what ``run.answer(text)`` was given;
+        raises ``UsageError`` where there is neither.
         ``final`` is what only a real success returns; ``limits`` are added to those of the marker.
         """
         run = Run()
@@ -84,6 +86,10 @@ class AgentGuard:
         except BaseException as error:
             self._ended(**ended_by(error))
             raise
+        if run.answered is None:
+            self.ledger.record(WitnessFailed, witness=Witness.RUNNER, error=UNSAID)
+            self.release()
+            raise UsageError(UNSAID)
         self._ended(how="returned", answer=run.answered)
 
     def run_battery(
@@ -95,6 +101,7 @@ class AgentGuard:
         modes: Iterable[str] = (),
         backend: str = "asyncio",
         level: str = "should",
+        strict: bool | None = None,
         seed: int = 0,
         jobs: int = 8,
     ) -> BatteryReport:
@@ -103,6 +110,7 @@ class AgentGuard:
         ``scenarios``, ``dialects`` and ``modes`` restrict it (empty: everything). Each run is called in a
         thread of its own, an async ``run`` on a loop of its own (``backend``: asyncio or trio). Raises
         ``AssertionError`` with the story of each violation at ``level`` or worse, and of each invalid run.
+        ``strict`` adds the alarms that only an agent reading raw bytes can avoid (None: as the option says).
         """
         __tracebackhide__ = True
         _need_sockets("agentguard.run_battery")
@@ -115,7 +123,7 @@ class AgentGuard:
             modes=modes,
             backend=backend,
             level=level,
-            strict=self._strict,
+            strict=self._strict if strict is None else strict,
             seed=seed,
             jobs=jobs,
         )

@@ -130,19 +130,20 @@ def _stories(results: Iterable[CaseResult], level: str) -> Iterator[str]:
 
     for result in results:
         case: Case = result.case
-        for check in result.checks:
-            if report.fails(check.outcome, check.level, level):
-                yield story.render(
-                    agent=case.agent,
-                    scenario=case.scenario.id,
-                    dialect=case.dialect,
-                    mode=case.mode,
-                    check=check,
-                    ledger=result.ledger,
-                    hint=case.scenario.hint,
-                    label=result.label,
-                    rerun=_rerun(case),
-                )
+        failed = [check for check in result.checks if report.fails(check.outcome, check.level, level)]
+        for check, also in story.grouped(failed):
+            yield story.render(
+                agent=case.agent,
+                scenario=case.scenario.id,
+                dialect=case.dialect,
+                mode=case.mode,
+                check=check,
+                ledger=result.ledger,
+                hint=case.scenario.hint,
+                label=result.label,
+                rerun=_rerun(case),
+                also=also,
+            )
 
 
 def _rerun(case: Case) -> str:

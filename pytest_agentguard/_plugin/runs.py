@@ -8,6 +8,13 @@ from typing import Any
 
 from pytest_agentguard._core import limits
 
+UNSAID = (
+    "agentguard.run() was left without an exception and without run.answer(text): say what the agent "
+    "returned, run.answer('') for nothing; where it has to raise: "
+    "with pytest.raises(Error), agentguard.run(), in this order"
+)
+"""Nobody knows how such a run ended: an exception may have been caught inside the block."""
+
 
 @dataclass(slots=True)
 class Run:

@@ -14,7 +14,7 @@ from pytest_agentguard.reports.event_lines import LEAST, event_line, event_lines
 from pytest_agentguard.reports.text import clipped, columns, command, cut, safe, sign, wrapped
 from pytest_agentguard.reports.told import Telling, stream_of
 
-__all__ = ["event_line", "render", "render_finding", "render_ledger"]
+__all__ = ["event_line", "grouped", "render", "render_finding", "render_ledger"]
 
 _INDENT = " " * 11
 _HIDE = {
@@ -46,6 +46,7 @@ def render(
     hint: str = "",
     label: str = "",
     rerun: str = "",
+    also: Sequence[str] = (),
     width: int = 100,
     unicode: bool = True,
 ) -> str:
@@ -54,6 +55,7 @@ def render(
     ``hint`` says in one sentence why this is wrong; ``label`` names the lane of a sweep that broke first;
     ``rerun`` is the command that runs this case again, broken over lines only where a shell allows it. What
     is invalid because the control failed says no more than that: the control has a story of its own.
+    ``also`` are the rules that are invalid for the same reason.
     """
     invalid = check.outcome == Outcome.INVALID
     elsewhere = invalid and check.invariant != "control" and check.summary.startswith(_CONTROL_FAILED)
@@ -68,6 +70,7 @@ def render(
     rows += [] if invalid else [("finding", check.summary)]
     rows.append(("why", _TOLD_ELSEWHERE if elsewhere else _PROVES_NOTHING if invalid else hint))
     level = "invalid" if invalid else check.level
+    rows.append(("and so", ", ".join(also)))
     lines = _title((agent, check.invariant, f"{dialect}, {mode}", level), width, unicode)
     lines += [line for name, text in rows if text for line in _row(name, text, width, unicode)]
     lines += [] if elsewhere else _evidence(check.evidence, set(streams), width, unicode)
@@ -75,6 +78,21 @@ def render(
         again = command(safe(rerun, unicode), width, _INDENT)
         lines += [f"{'rerun':<11}{again[0]}", *again[1:]]
     return "\n".join(lines)
+
+
+def grouped(checks: Iterable[Check]) -> list[tuple[Check, tuple[str, ...]]]:
+    """The checks that each have a story, with the rules that are invalid for the very same reason."""
+    stories: list[tuple[Check, list[str]]] = []
+    told: dict[str, list[str]] = {}
+    for check in checks:
+        reason = check.summary.removeprefix(_CONTROL_FAILED)
+        if check.outcome == Outcome.INVALID and reason in told:
+            told[reason].append(check.invariant)
+            continue
+        stories.append((check, []))
+        if check.outcome == Outcome.INVALID:
+            told[reason] = stories[-1][1]
+    return [(check, tuple(also)) for check, also in stories]
 
 
 def render_finding(

@@ -470,7 +470,7 @@ def test_a_healthy_reply_has_no_fault_and_a_spoiled_one_shows_it_at_its_last_byt
 
 
 def test_keeping_the_connection_open_has_fired_when_everything_left(case: Case) -> None:
-    made = case.plan(TALK.named("open", "other").keep_open())
+    made = case.plan(TALK.named("open", "drip").keep_open())
     assert made.fault_at == len(made.body)
 
 

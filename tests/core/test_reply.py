@@ -9,7 +9,7 @@ import pytest
 
 from pytest_agentguard import BEFORE_FINISH, END, START, End, Reply, UsageError, Where, after_event, at_byte
 from pytest_agentguard._core.plan import Hold, Pause
-from pytest_agentguard._core.script import NONCE, Insert, Split, kind_of
+from pytest_agentguard._core.script import KINDS, NONCE, Insert, Split, kind_of
 
 EMPTY = Reply()
 CALL = EMPTY.call("record", x="evidence")
@@ -146,7 +146,7 @@ def test_a_cut_inside_takes_raw_arguments_too(raw: str, left: str) -> None:
 
 
 def test_a_second_spoiling_keeps_the_first_name() -> None:
-    assert CALL.named("mine", "my-fault").cut().fault == "my-fault"
+    assert CALL.named("mine", "html").cut().fault == "html"
     assert CALL.cut().named("mine").fault == "cut"
 
 
@@ -258,3 +258,23 @@ def test_kind_of_error_that_does_not_exist_is_wrong_use(make: Callable[[], Reply
     with pytest.raises(UsageError) as raised:
         make()
     assert str(raised.value) == "unknown kind of error 'overlod'; did you mean 'overloaded'?"
+
+
+def test_a_kind_of_fault_that_no_rule_knows_is_a_usage_error() -> None:
+    assert Reply().named("a gateway", "status-503").fault == "status-503"
+    with pytest.raises(UsageError, match=r"unknown kind of fault 'htm'; did you mean 'html'\?"):
+        Reply().named("a page", "htm")
+    with pytest.raises(UsageError, match="unknown kind of fault 'status-5000'"):
+        Reply().named("a page", "status-5000")
+
+
+def test_every_method_that_spoils_a_reply_gives_a_kind_of_the_list() -> None:
+    spoiled = [
+        CALL.cut(), CALL.protocol_cut(), CALL.reset(), CALL.stall(), CALL.drip(), CALL.keep_open(),
+        CALL.finish("missing"), CALL.error(), CALL.status(503), CALL.redirect("http://127.0.0.1/"),
+        CALL.json_error(), CALL.html(), CALL.challenge(), CALL.body(b"x"), CALL.typed("text/plain"),
+        CALL.nothing(), CALL.only_done(), CALL.flood("event", 1), CALL.flood("keep-alive", 1),
+        CALL.flood("text", 1),
+    ]  # fmt: skip
+
+    assert {reply.fault.replace("503", "NNN") for reply in spoiled} == set(KINDS)

@@ -1,6 +1,7 @@
 """The table mutant × rule: every mutant, the reference and idle agents, through the real battery.
 
-``python tests/mutants/table.py --write`` writes ``docs/reference/mutants.md`` from it. Where a mutant breaks
+``python tests/mutants/table.py --write`` writes ``docs/reference/mutants.md`` from it, ``… NAME`` runs only
+the mutants of these names. Where a mutant breaks
 a rule that its file does not name, or does not break one that it names, that is printed and nothing written.
 """
 
@@ -17,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pytest_agentguard import catalogue
+from pytest_agentguard._core.errors import unknown_name
 from pytest_agentguard._core.report import AgentInfo, Check, document
 from pytest_agentguard._runner.battery import Battery
 from pytest_agentguard._runner.cases import Case, Options, cases_of
@@ -29,10 +31,12 @@ HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "reference" / "mutants.md"
 REFERENCES = ("reference", "reference-trio", "reference-threads")
 IDLE = ("returns_at_once", "raises_at_once", "sleeps_for_ever")
-RULES = {id: rule for id, rule in catalogue.invariants().items() if rule.family == "stream"} | {
-    "runs-isolated": catalogue.invariant("runs-isolated")
+RULES = {
+    id: rule
+    for id, rule in catalogue.invariants().items()
+    if any(id in s.invariants for s in catalogue.scenarios().values() if s.surface == "chat")
 }
-"""The rules that scenarios of this release give occasion to."""
+"""The rules that scenarios with a model give occasion to."""
 
 _IMPORT_SECONDS = 300.0  # all agents are imported at once
 _AHEAD = 2  # threads that wait for results, for each run that may go on
@@ -224,16 +228,33 @@ def surprises(evidence: Evidence) -> Iterator[str]:
                 yield f"{agent} {where} {check.invariant}: {check.outcome}: {check.summary}"
 
 
+def _wrong_use(arguments: list[str]) -> str:
+    """Why nothing is run; the page is about all mutants, so it is written after a run of all."""
+    known = (*mutants(), *REFERENCES, *IDLE)
+    names = [argument for argument in arguments if not argument.startswith("-")]
+    options = [argument for argument in arguments if argument.startswith("-") and argument != "--write"]
+    if options:
+        return f"unknown option {options[0]!r}; there is --write"
+    for name in names:
+        if name not in known:
+            return str(unknown_name("agent", name, known))
+    return "--write takes no names: the page is about all mutants" if names and "--write" in arguments else ""
+
+
 def main(arguments: list[str]) -> int:
-    """Run the table, for the mutants that are named or for all; ``--write`` writes the page."""
+    """Run the table, for the mutants that are named or for all; ``--write``, for all, writes the page."""
     named = [spec_of(argument) for argument in arguments if not argument.startswith("-")]
+    problem = _wrong_use(arguments)
+    if problem:
+        print(problem, file=sys.stderr)
+        return 2
     evidence = run([case for case in cases() if not named or case.agent in named])
     wrong = [
         *surprises(evidence),
         *(f"{agent} {case}" for agent in evidence.uncovered for case in evidence.uncovered[agent]),
     ]
     print(*wrong, sep="\n")
-    if "--write" in arguments and not wrong and not named:
+    if "--write" in arguments and not wrong:
         PAGE.write_text(page(evidence), encoding="utf-8")
     return bool(wrong)
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from plugin.conftest import Suite
 
-from pytest_agentguard import Reply, UsageError
+from pytest_agentguard import Outcome, Reply, UsageError, catalogue, judge
 from pytest_agentguard.events import (
     RunStarted,
     StreamEnded,
@@ -109,6 +109,18 @@ def test_run_that_raises_is_recorded_and_the_exception_goes_on(agentguard: Any) 
     assert end.error == "x" * 300 + "… (1000 characters)"
 
 
+def test_run_that_nobody_says_the_end_of_is_invalid_and_says_what_to_do(agentguard: Any) -> None:
+    with (
+        pytest.raises(UsageError, match=r"with pytest\.raises\(Error\), agentguard\.run\(\), in this order"),
+        agentguard.run(final="k1"),
+        pytest.raises(Broken),  # the wrong order: the run does not see it
+    ):
+        raise Broken("as it should")
+    assert agentguard.ledger.end is None
+    verdict = judge(agentguard.ledger, catalogue.invariant("no-success-on-non-stream"))
+    assert (verdict.outcome, "run.answer(text)" in verdict.summary) == (Outcome.INVALID, True)
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_cancelled_run_is_recorded_as_cancelled(agentguard: Any, anyio_backend: str) -> None:
@@ -123,10 +135,11 @@ def test_run_adds_its_limits_to_those_of_the_marker(agentguard: Any, tool_spy: A
     from pytest_agentguard import Limits
 
     assert agentguard.ledger.run.limits == {"attempts": 3}
-    with agentguard.run(limits=Limits(rounds=2)):
+    with agentguard.run(limits=Limits(rounds=2)) as run:
         tool_spy.record(x="late")
-    with agentguard.run():
-        pass
+        run.answer("")
+    with agentguard.run() as run:
+        run.answer("")
     first, second, third = agentguard.ledger.of(RunStarted)
     assert (first.limits, second.limits) == ({"attempts": 3}, {"attempts": 3, "rounds": 2})
     assert agentguard.ledger.run == third
@@ -162,10 +175,11 @@ def test_what_the_client_saw_is_recorded_before_a_check(sse_endpoint: Any, agent
 
 def test_end_of_a_run_releases_what_is_held(sse_endpoint: Any, agentguard: Any) -> None:
     held = sse_endpoint.play(Reply().text("late").hold(limit=60))
-    with agentguard.run():
+    with agentguard.run() as run:
         thread = threading.Thread(target=ask, args=(sse_endpoint,))
         thread.start()
         assert held.received.wait(10)
+        run.answer("")
     thread.join(10)
     released = agentguard.ledger.first(StreamReleased)
     assert released.by == "run-ended"

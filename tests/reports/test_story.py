@@ -7,6 +7,7 @@ from pathlib import Path
 import report_ledgers as given
 
 from pytest_agentguard import Ledger, Level, Outcome, Verdict
+from pytest_agentguard._core.report import Check
 from pytest_agentguard.events import (
     ErrorSent,
     LeftBehind,
@@ -35,6 +36,10 @@ def render(verdict: Verdict, ledger: Ledger, scenario: str, **more: object) -> l
     case = {"agent": "langchain", "scenario": scenario, "dialect": "openai-chat", "mode": "stream"}
     fields = {"width": 110, "rerun": rerun, **more}
     return story.render(**case, check=check, ledger=ledger, **fields).split("\n")
+
+
+def as_check(verdict: Verdict) -> Check:
+    return given.check(verdict, "cut-inside-value")
 
 
 def cut_story(**more: object) -> list[str]:
@@ -527,3 +532,29 @@ def test_a_ledger_is_shown_fact_by_fact_up_to_a_bound():
     assert start.endswith("""call=s1.c1 tool=record stream=s1 arguments={"x": "evid"} invocation=i1""")
     assert more == "  … 1 more"
     assert story.render_ledger(Ledger()) == "ledger events=0"
+
+
+def test_rules_that_are_invalid_for_one_reason_share_a_story():
+    ledger = given.control_failed()
+    facts = "tool=record observed=0 expected=1"
+    control = as_check(given.verdict(ledger, "control", facts, RunEnded, outcome=Outcome.INVALID))
+    others = [
+        as_check(given.verdict(ledger, id, f"control failed: {facts}", outcome=Outcome.INVALID))
+        for id in ("stall-ends", RULE)
+    ]
+    broken = as_check(given.verdict(ledger, RULE, "tool=record ran", RunEnded))
+
+    found = story.grouped([control, broken, *others])
+
+    assert found == [(control, ("stall-ends", RULE)), (broken, ())]
+
+
+def test_the_rules_that_share_a_story_are_named_in_it():
+    ledger = given.control_failed()
+    check = as_check(given.verdict(ledger, "control", "requests=0", RunEnded, outcome=Outcome.INVALID))
+    text = story.render(
+        agent="langchain", scenario="control", dialect="anthropic", mode="block", check=check, ledger=ledger,
+        also=("stall-ends", RULE),
+    )  # fmt: skip
+
+    assert f"and so     stall-ends, {RULE}" in text.splitlines()
