@@ -193,10 +193,11 @@ class BatteryPlugin:
         return True if isinstance(item, BatteryItem) else None
 
     def story(self, result: CaseResult) -> str:
-        """The text of a failed case: one story for each check that fails."""
+        """The text of a failed case: a story for each check that fails, one for all of the same reason."""
         from pytest_agentguard.reports import story
 
         case = result.case
+        failed = [c for c in result.checks if report.fails(c.outcome, c.level, self.level)]
         stories = [
             story.render(
                 agent=case.agent,
@@ -208,11 +209,11 @@ class BatteryPlugin:
                 hint=case.scenario.hint,
                 label=result.label,
                 rerun=self._rerun(case),
+                also=also,
                 width=self._reporting.width,
                 unicode=has_unicode(self.config),
             )
-            for check in result.checks
-            if report.fails(check.outcome, check.level, self.level)
+            for check, also in story.grouped(failed)
         ]
         return "\n\n".join(stories)
 
@@ -232,7 +233,8 @@ class BatteryPlugin:
         made = yield
         if isinstance(item, BatteryItem) and call.when == "call" and item.outcome is not None:
             checks = [check.to_json() for check in item.outcome.checks]
-            self._reporting.attach(made, item.case.agent, checks, item.outcome.uncovered)
+            laboratory = _received(item.outcome)
+            self._reporting.attach(made, item.case.agent, checks, item.outcome.uncovered, laboratory)
             if made.skipped and isinstance(made.longrepr, tuple):  # a case is nowhere on disk
                 made.longrepr = (COLLECTOR, None, made.longrepr[2])  # type: ignore[assignment]
             item.outcome = None  # its ledger is large, and nobody looks at it again
@@ -259,6 +261,15 @@ class BatteryPlugin:
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
+
+
+def _received(result: CaseResult) -> tuple[str, int] | None:
+    """What the server had received in a case of the laboratory."""
+    from pytest_agentguard._core.events import HttpReceived
+    from pytest_agentguard.reports.laboratory import PREFIX
+
+    id = result.case.scenario.id
+    return (id, len(result.ledger.of(HttpReceived))) if id.startswith(PREFIX) else None
 
 
 def _described(hello: Hello, missing: list[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from pytest_agentguard import __version__, catalogue
 from pytest_agentguard._core import report
 from pytest_agentguard._plugin.items import BatteryItem
 from pytest_agentguard._plugin.settings import Settings, has_unicode
+
+if TYPE_CHECKING:
+    from pytest_agentguard.reports.laboratory import LaboratoryCheck
 
 _WIDTH = 100  # columns where there is no terminal to ask
 
@@ -25,6 +28,7 @@ class Reporting:
         self.specs: tuple[str, ...] = ()
         self.agents: dict[str, dict[str, Any]] = {}
         self._checks: dict[str, list[dict[str, Any]]] = {}
+        self._laboratory: dict[str, LaboratoryCheck] = {}
         self._asked: dict[str, list[bool]] = {}  # by agent, for each case whether it could be asked
 
     @property
@@ -34,9 +38,22 @@ class Reporting:
         writer = getattr(reporter, "_tw", None)
         return int(getattr(writer, "fullwidth", _WIDTH))
 
-    def attach(self, made: pytest.TestReport, spec: str, checks: Sequence[Any], uncovered: str) -> None:
-        """Put what a case came to into its test report."""
-        data = {"spec": spec, "agent": self.agents.get(spec, {}), "checks": checks, "uncovered": uncovered}
+    def attach(
+        self,
+        made: pytest.TestReport,
+        spec: str,
+        checks: Sequence[Any],
+        uncovered: str,
+        laboratory: tuple[str, int] | None = None,
+    ) -> None:
+        """Put what a case came to into its test report; of one of the laboratory, its id and its requests."""
+        data = {
+            "spec": spec,
+            "agent": self.agents.get(spec, {}),
+            "checks": checks,
+            "uncovered": uncovered,
+            "laboratory": laboratory,
+        }
         made.agentguard = json.dumps(data)  # type: ignore[attr-defined]  # plain text survives any transport
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -46,6 +63,13 @@ class Reporting:
             return
         data = json.loads(text)
         self._checks[report.nodeid] = data["checks"]
+        if data["laboratory"] is not None:
+            from pytest_agentguard.reports.laboratory import LaboratoryCheck
+
+            scenario, received = data["laboratory"]
+            self._laboratory[report.nodeid] = LaboratoryCheck(
+                data["spec"], scenario, report.outcome, received
+            )
         self._asked.setdefault(data["spec"], []).append(not data["uncovered"])
         agent = self.agents.setdefault(data["spec"], dict(data["agent"]))
         if data["uncovered"] and data["uncovered"] not in agent.setdefault("not_covered", []):
@@ -77,8 +101,8 @@ class Reporting:
                 distributions=agent["versions"],
                 seed=self._settings.seed or 0,
                 scenarios=len({case.scenario.id for case in cases}),
-                dialects=len({case.dialect for case in cases}),
-                modes=len({mode for case in cases for mode in _modes(case.mode)}),
+                dialects=len({case.dialect for case in cases if case.dialect}),
+                modes=len({mode for case in cases if case.mode for mode in _modes(case.mode)}),
                 jobs=self._settings.jobs,
                 width=self.width,
                 unicode=has_unicode(self._config),
@@ -98,7 +122,17 @@ class Reporting:
             )
             for spec, agent in self.agents.items()
         ]
-        return report.document(__version__, agents, checks)
+        from pytest_agentguard.reports import laboratory
+
+        made = report.document(__version__, agents, checks)
+        if self._laboratory:
+            made["laboratory"] = laboratory.as_json(self._in_order())
+        return made
+
+    def _in_order(self) -> list[LaboratoryCheck]:
+        """The checks of the laboratory, in the order of its scenarios, whoever finished first."""
+        order = {id: n for n, id in enumerate(catalogue.scenarios())}
+        return sorted(self._laboratory.values(), key=lambda check: (check.agent, order[check.scenario]))
 
     @property
     def unjudged(self) -> list[str]:
@@ -125,7 +159,7 @@ class Reporting:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The matrix, the totals and what was not covered."""
-        from pytest_agentguard.reports import terminal
+        from pytest_agentguard.reports import laboratory, terminal
         from pytest_agentguard.reports.text import safe
 
         document = self.document()
@@ -145,6 +179,8 @@ class Reporting:
             level=self._settings.level,
         ):
             terminalreporter.line(line)
+        for line in laboratory.lines(self._in_order()):
+            terminalreporter.line(safe(line, has_unicode(self._config)))
         for problem in self.unjudged:
             terminalreporter.line(safe(problem, has_unicode(self._config)), red=True)
 

@@ -41,7 +41,7 @@ def header(
     """Two lines: agent, seed and endpoint; how much there is to do. ``distributions``: name to version."""
     name = _named(agent, version, distributions or {})
     counts = [(scenarios, "scenario"), (dialects, "dialect"), (modes, "mode")]
-    product = " × ".join(f"{count} {noun}{'s' * (count != 1)}" for count, noun in counts)
+    product = " × ".join(f"{count} {noun}{'s' * (count != 1)}" for count, noun in counts if count)
     done = f"; controls {controls[0]} of {controls[1]}" if controls is not None else ""
     lines = [f"agentguard: {name}, seed {seed}, endpoint on {endpoint}"]
     lines.append(f"agentguard: {product}, {jobs} at a time{done}" if scenarios else "agentguard: no scenario")

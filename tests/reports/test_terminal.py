@@ -166,8 +166,8 @@ def test_a_surface_without_a_model_has_one_column():
     checks = [given.check("save-is-atomic", "held", surface="sessions", dialect="", mode="")]
 
     assert terminal.summary(document("0", [], checks), width=80)[:3] == [
-        "rule             no model",
-        "                 any",
+        "rule             sessions",
+        "",
         "save-is-atomic   ✓",
     ]
 
