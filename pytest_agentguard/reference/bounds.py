@@ -12,6 +12,7 @@ KIB, MIB = 1024, 1024 * 1024
 class Bounds:
     """Nothing that comes from outside is waited for longer, or kept larger, than this says."""
 
+    attempts: int = 1  # requests for one turn of the model
     rounds: int = 16  # turns of the model
     tool_calls: int = 64  # in the whole run
     idle_timeout: float | None = 60.0  # silence within a response, s
@@ -26,10 +27,13 @@ class Bounds:
     kept_bytes: int = 64 * KIB  # of the raw response that errors carry
     arguments_bytes: int = 2 * MIB  # of one call's arguments
     arguments_depth: int = 64  # objects and arrays within each other
+    fetches: int = 64  # requests of one fetch tool, in its whole life
+    fetch_attempts: int = 3  # requests for one call of it
 
     @classmethod
     def declared(cls, limits: Any) -> Bounds:
         """The bounds of a job: its limits where it sets them, these defaults otherwise."""
-        names = ("rounds", "tool_calls", "idle_timeout", "request_timeout", "deadline", "output_bytes")
+        times = ("idle_timeout", "request_timeout", "deadline")
+        names = ("attempts", "rounds", "tool_calls", "output_bytes", *times)
         values = {name: getattr(limits, name, None) for name in names}
         return cls(**{name: value for name, value in values.items() if value is not None})

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Protocol
 
+import anyio
 import httpx
 
 from pytest_agentguard.reference import errors
 from pytest_agentguard.reference.bounds import Bounds
 from pytest_agentguard.reference.conversation import Conversation
 from pytest_agentguard.reference.intake import EVENT_STREAM, JSON, Head, Intake
+from pytest_agentguard.reference.retrying import Attempts, retry_after
 
 TLS = httpx.create_ssl_context()  # loading certificates costs a hundred times what a client does
 httpx.Client(verify=TLS).close()  # the first client imports what moves its bytes: here, not in every run
@@ -32,11 +34,12 @@ def settings(bounds: Bounds) -> dict[str, Any]:
     }
 
 
-def request(conversation: Conversation) -> dict[str, Any]:
+def request(conversation: Conversation, attempts: Attempts) -> dict[str, Any]:
     """The next request, as arguments of ``client.stream``."""
     endpoint = conversation.job.endpoint
     headers = {
         **conversation.dialect.headers(endpoint.api_key),
+        **attempts.headers(),
         "Content-Type": JSON,
         "Accept": EVENT_STREAM if conversation.job.mode == "stream" else JSON,
         "Accept-Encoding": "identity",  # what is not packed cannot unpack to more than was read
@@ -57,24 +60,47 @@ def head_of(response: httpx.Response) -> Head:
         headers.get("content-type", ""),
         headers.get("content-encoding", "").strip().lower(),
         headers.get("location", ""),
+        retry_after(headers),
     )
+
+
+@asynccontextmanager
+async def body_of(response: httpx.Response) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The chunks of a response; where they are not read to the end, a cancelled read ends the rest."""
+    body = response.aiter_raw()
+    try:
+        yield body
+    finally:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            async for _ in body:  # else trio finds generators that nobody has ended
+                pass
 
 
 @contextmanager
 def reported(intake: Intake) -> Iterator[None]:
     """Transport errors become ours, and every error carries what had come by then."""
     try:
-        with _translated(intake):
+        with translated(intake):
             yield
     except errors.AgentError as error:
+        error.status, error.retry_after = intake.head.status, intake.head.retry_after
         error.received = bytes(intake.kept)
         if not isinstance(error, errors.ReplyTooLarge):
             error.partial = intake.so_far()
         raise
 
 
+class Incoming(Protocol):
+    """A response on its way in."""
+
+    bounds: Bounds
+    received: int  # bytes
+
+
 @contextmanager
-def _translated(intake: Intake) -> Iterator[None]:
+def translated(intake: Incoming) -> Iterator[None]:
+    """Transport errors become ours."""
     try:
         yield
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.PoolTimeout) as error:

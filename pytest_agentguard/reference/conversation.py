@@ -8,8 +8,11 @@ from typing import Any
 
 from pytest_agentguard.reference import anthropic, errors, openai_chat
 from pytest_agentguard.reference.bounds import Bounds
+from pytest_agentguard.reference.budget import AttemptBudget
 from pytest_agentguard.reference.intake import Intake
+from pytest_agentguard.reference.retrying import Attempts
 from pytest_agentguard.reference.sse import Decoder
+from pytest_agentguard.reference.supervisor import Supervisor
 from pytest_agentguard.reference.tools import arguments_of, validate
 from pytest_agentguard.reference.turns import Call, Calls, Finish, Result, Turn
 from pytest_agentguard.reference.wire import Dialect, Messages
@@ -37,6 +40,8 @@ class Conversation:
     decoder = Decoder
     calls = Calls
     intake = Intake
+    attempts = Attempts
+    supervisor = Supervisor
 
     def __init__(self, job: Any) -> None:
         self.job = job
@@ -44,7 +49,10 @@ class Conversation:
         self.bounds = self.bounds_of(job.limits)
         self.tools = {tool.name: tool for tool in job.tools}
         self.messages = self.opening()
+        self.stop = self.supervisor(self.bounds.deadline)
         self._asked_for = 0  # tool calls
+        self._told = ""  # text of turns that are over
+        self._incoming: Intake | None = None
 
     # -- what is sent -----------------------------------------------------------------------------------
 
@@ -62,9 +70,22 @@ class Conversation:
             self.bounds.output_tokens,
         )
 
+    def turn_attempts(self) -> Attempts:
+        """Guard: every turn of the model has a number of requests, failed ones included."""
+        return self.attempts(AttemptBudget(self.bounds.attempts), ends=self.stop.ends)
+
     def receiving(self) -> Intake:
         """What reads the next response."""
-        return self.intake(self.dialect, self.job.mode, self.bounds, decoder=self.decoder, calls=self.calls)
+        self._told = self.kept
+        self._incoming = self.intake(
+            self.dialect, self.job.mode, self.bounds, decoder=self.decoder, calls=self.calls
+        )
+        return self._incoming
+
+    @property
+    def kept(self) -> str:
+        """Guard: all text of the model that has come, also of a turn that was cancelled on its way in."""
+        return self._told + (self._incoming.so_far().text if self._incoming else "")
 
     # -- guards: what is done with a turn ------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,10 +12,20 @@ SHOWN = 300  # characters of foreign text in a message
 
 
 class AgentError(Exception):
-    """The run failed. ``received`` is how the response began, ``partial`` what had come of the turn."""
+    """The run failed. ``received`` is how the response began, ``partial`` what had come of the turn.
+
+    ``status`` is that of the response, 0 where no head of one had come; ``retry_after`` is for how many
+    seconds its head asks; ``effect`` says so where nobody knows what became of a request.
+    """
 
     received: bytes = b""
     partial: Turn | None = None
+    status: int = 0
+    retry_after: float | None = None
+    effect: str = ""
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (super().__str__(), self.effect)))
 
 
 # -- limits that were reached ------------------------------------------------------------------------
@@ -42,6 +53,40 @@ class RoundsExhausted(AgentError):
 
 class TooManyCalls(AgentError):
     """The model asked for more tool calls than the run allows; none of that turn was run."""
+
+
+class BudgetExhausted(AgentError):
+    """All attempts that were allowed are spent; nothing was sent."""
+
+
+# -- a stop ------------------------------------------------------------------------------------------
+
+
+class RunStopped(AgentError):
+    """A stop is on record, and this came after it; nothing was started."""
+
+
+class RunCancelled(AgentError, CancelledError):
+    """A thread was told to stop. Tasks are cancelled in the way of their back end."""
+
+
+# -- tools that fetch --------------------------------------------------------------------------------
+
+
+class NotAllowed(AgentError):
+    """The input is none of the ids that may be fetched; nothing was sent and nothing spent."""
+
+
+class FetchFailed(AgentError):
+    """The server's answer is no result."""
+
+
+class RedirectRefused(FetchFailed):
+    """The server points elsewhere; nobody goes there."""
+
+
+class ResponseTooLarge(FetchFailed):
+    """The response is larger than its bound; the rest was not read."""
 
 
 # -- the response --------------------------------------------------------------------------------------

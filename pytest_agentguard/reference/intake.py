@@ -24,6 +24,7 @@ class Head:
     content_type: str = ""
     encoding: str = ""
     location: str = ""
+    retry_after: float | None = None  # s
 
     @property
     def media_type(self) -> str:
@@ -51,6 +52,7 @@ class Intake:
         self.received = 0  # bytes
         self.kept = bytearray()  # the beginning of what came, for errors
         self._body = bytearray()
+        self._whole: Turn | None = None
 
     # -- step by step -------------------------------------------------------------------------------
 
@@ -78,11 +80,12 @@ class Intake:
         """Nothing more comes, or is needed: the turn, or the error that says why there is none."""
         if not self.is_expected():
             return self.unexpected()
-        return self.streamed() if self.mode == "stream" else self.block()
+        self._whole = self.streamed() if self.mode == "stream" else self.block()
+        return self._whole
 
     def so_far(self) -> Turn:
         """What has come, unchecked: for reports."""
-        return self.reader.so_far()
+        return self._whole or self.reader.so_far()
 
     # -- guards ----------------------------------------------------------------------------------------
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import httpx
 
 from pytest_agentguard.reference import errors
-from pytest_agentguard.reference.client import head_of, reported, request, settings
+from pytest_agentguard.reference.client import body_of, head_of, reported, request, settings
 from pytest_agentguard.reference.conversation import Conversation, Ready
+from pytest_agentguard.reference.retrying import Attempts
 from pytest_agentguard.reference.tools import result_text
 from pytest_agentguard.reference.turns import Result, Turn
 
@@ -20,12 +19,8 @@ class Agent(Conversation):
     """One run. It returns the model's answer, or raises an ``AgentError`` that says why there is none."""
 
     async def run(self) -> str:
-        """The whole run, under its deadline."""
-        with anyio.move_on_after(self.bounds.deadline) as scope:
-            answer = await self._rounds()
-        if scope.cancel_called:  # also where a tool swallowed the cancel
-            raise errors.DeadlineReached(f"the run took too long: deadline={self.bounds.deadline} s")
-        return answer
+        """The whole run, under its deadline. After a cancel, ``kept`` is the text that had come."""
+        return await self.stop.run(self._rounds)
 
     async def _rounds(self) -> str:
         async with httpx.AsyncClient(**settings(self.bounds)) as client:  # nothing is shared with another run
@@ -38,11 +33,23 @@ class Agent(Conversation):
         raise errors.RoundsExhausted(f"no answer within rounds={self.bounds.rounds}")
 
     async def ask(self, client: httpx.AsyncClient) -> Turn:
-        """One exchange with the model. It is never repeated: a second request is a decision of the caller."""
+        """One turn of the model. Another request is made only where nothing of a reply had begun."""
+        attempts = self.turn_attempts()
+        while True:
+            self.stop.permit()
+            attempts.begin()
+            try:
+                return await self.exchange(client, attempts)
+            except errors.AgentError as failure:
+                wait = attempts.wait_after(failure)
+            await anyio.sleep(wait)
+
+    async def exchange(self, client: httpx.AsyncClient, attempts: Attempts) -> Turn:
+        """One request and its response."""
         intake = self.receiving()
         with reported(intake):
             with anyio.move_on_after(self.bounds.request_timeout):
-                async with client.stream(**request(self)) as response, _body(response) as body:
+                async with client.stream(**request(self, attempts)) as response, body_of(response) as body:
                     intake.begin(head_of(response))
                     async for chunk in body:
                         if intake.feed(chunk):
@@ -57,6 +64,7 @@ class Agent(Conversation):
 
     async def execute(self, ready: Ready) -> Result:
         """Run one call, once. It has its own task: a tool can swallow the cancel of that, not of the run."""
+        self.stop.permit()
         results: list[Result] = []
         async with anyio.create_task_group() as group:
             group.start_soon(self._execute, ready, results)
@@ -71,16 +79,3 @@ class Agent(Conversation):
             results.append(Result(ready.call, f"error: {told}", failed=True))
         else:
             results.append(Result(ready.call, result_text(value, self.bounds.output_bytes)))
-
-
-@asynccontextmanager
-async def _body(response: httpx.Response) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The chunks of a response; where they are not read to the end, a cancelled read ends the rest."""
-    body = response.aiter_raw()
-    try:
-        yield body
-    finally:
-        with anyio.CancelScope() as scope:
-            scope.cancel()
-            async for _ in body:  # else trio finds generators that nobody has ended
-                pass
