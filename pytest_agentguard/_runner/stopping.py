@@ -44,8 +44,11 @@ class Stop:
 class Canceller:
     """Cancels one run. ``aim`` says how, once there is something to cancel; ``end`` when it is too late."""
 
-    def __init__(self, cancel: Cancel, stop: Stop, journal: JournalFile, lane: str) -> None:
+    def __init__(
+        self, cancel: Cancel, kinds: tuple[str, ...], stop: Stop, journal: JournalFile, lane: str
+    ) -> None:
         self._cancel = cancel
+        self._kinds = kinds
         self._stop = stop
         self._journal = journal
         self._lane = lane
@@ -61,7 +64,11 @@ class Canceller:
         """The one that an order asks for: it cancels the first of its jobs."""
         if order.cancel is None:
             return None
-        return cls(order.cancel, stop, journal, order.jobs[0].lane)
+        job = order.jobs[0]
+        kinds = CANCEL_AT[order.cancel.at]
+        if job.fetch is not None:
+            kinds = tuple(kind for kind in kinds if kind != "RunStarted")  # its first use comes later
+        return cls(order.cancel, kinds, stop, journal, job.lane)
 
     @property
     def fired(self) -> bool:
@@ -96,7 +103,7 @@ class Canceller:
                 self._fire()
             return
         with open(self._journal.path, "rb") as facts:
-            if self._saw(facts, CANCEL_AT[cancel.at], cancel.nth):
+            if self._saw(facts, self._kinds, cancel.nth):
                 self._fire()
                 if cancel.again and self._saw(facts, CANCEL_AT["clean-up"], 1):
                     self._fire()
