@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_agentguard._core.contracts import MODES
 from pytest_agentguard._core.dialect import ERROR_STATUS, Dialect, Sample
 from pytest_agentguard._core.errors import AgentguardError
 from pytest_agentguard._core.events import Event
+from pytest_agentguard._core.flaws import flaws
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.plan import Plan
 from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard._core.reply import Reply
-from pytest_agentguard._core.scenario import Scenario, Setup
+from pytest_agentguard._core.scenario import Scenario
 from pytest_agentguard._core.sse import Decoder
 from pytest_agentguard._core.turn import FINISHES
 from pytest_agentguard._core.verdict import Invariant, Outcome, judge
 
-MODES = ("stream", "block")
-LANES_LOOKED_AT = 25  # of a sweep, from its whole length
 EXAMPLE_DISTANCE = 4  # events between an example that breaks a rule and the nearest that does not
 
 _EXPECTED: Mapping[str, tuple[Outcome, ...]] = {
@@ -29,6 +30,9 @@ _EXPECTED: Mapping[str, tuple[Outcome, ...]] = {
     "silent": (Outcome.HELD, Outcome.NOT_EXERCISED),
     "idle": (Outcome.NOT_EXERCISED,),
 }
+
+_SOURCE = re.compile(r"https://\S+|wire facts §\d|requirements? [A-Z]\d\d|known defects? \d")
+_SOURCES = "https://…, wire facts §N, requirement XNN, known defect N"
 
 
 # -- invariants ---------------------------------------------------------------------------------------
@@ -43,6 +47,9 @@ def _documented(rule: Invariant) -> Iterator[str]:
     for name in ("why", "source", "remedy", "occasion"):
         if not getattr(rule, name).strip():
             yield f"{name} is empty"
+    for part in rule.source.split(";") if rule.source.strip() else ():
+        if not _SOURCE.match(part.strip()):
+            yield f"source {part.strip()!r} is none of {_SOURCES}"
     for name in ("why", "remedy"):
         if not getattr(rule, name).strip().endswith("."):
             yield f"{name} does not end with a full stop"
@@ -249,85 +256,10 @@ def _reading(dialect: Dialect) -> Iterator[str]:
 
 
 def check_scenario(
-    scenario: Scenario, *, dialects: Iterable[Dialect], invariants: Container[str]
+    scenario: Scenario, *, dialects: Iterable[Dialect], invariants: Collection[str]
 ) -> list[str]:
     """What is wrong with a scenario: its words, its rules, its replies in every dialect and mode it covers.
 
-    Of a long sweep, lanes from its whole length are looked at.
+    Of a long sweep, lanes from its whole length are looked at. Whatever its script raises is a problem too.
     """
-    problems = [*_described(scenario, invariants), *_scripted(scenario)]
-    return problems or list(_planned(scenario, dialects))
-
-
-def _described(scenario: Scenario, invariants: Container[str]) -> Iterator[str]:
-    for name in ("id", "summary", "hint"):
-        if not getattr(scenario, name).strip():
-            yield f"{name} is empty"
-    if not scenario.invariants:
-        yield "invariants is empty"
-    yield from (f"unknown invariant {id!r}" for id in scenario.invariants if id not in invariants)
-
-
-def _scripted(scenario: Scenario) -> Iterator[str]:
-    given = [name for name in ("script", "vary", "lanes") if getattr(scenario, name) is not None]
-    if len(given) != 1:
-        yield f"exactly one of script, vary and lanes is needed, not {', '.join(given) or 'none'}"
-    if bool(scenario.variants) != (scenario.vary is not None):
-        yield "variants and vary go together"
-    if scenario.together and scenario.lanes is None:
-        yield "together needs lanes"
-
-
-def _planned(scenario: Scenario, dialects: Iterable[Dialect]) -> Iterator[str]:
-    covered = False
-    for dialect in dialects:
-        for mode in (*MODES, "both"):
-            if scenario.covers(dialect.id, mode):
-                covered = True
-                yield from _plays(scenario, dialect, mode)
-    if not covered:
-        yield "exists in none of the dialects and modes"
-
-
-def _plays(scenario: Scenario, dialect: Dialect, mode: str) -> Iterator[str]:
-    for label, own, replies in _runs(scenario, dialect, mode):
-        where = f"{dialect.id} {own} {label}".strip()
-        if not replies:
-            yield f"{where}: no replies"
-        for n, reply in enumerate(replies):
-            try:
-                planned = plan(reply, _setting(scenario, dialect, own))
-            except AgentguardError as problem:
-                yield f"{where}: reply {n}: {problem}"
-                continue
-            if not planned.delivered(planned.last).fired:
-                yield f"{where}: reply {n}: its fault lies behind its last byte"
-
-
-def _runs(scenario: Scenario, dialect: Dialect, mode: str) -> Iterator[tuple[str, str, Sequence[Reply]]]:
-    """(label, mode, replies) of every run or lane."""
-    plain = "stream" if mode == "both" else mode
-    if scenario.vary is not None:
-        for variant in scenario.variants:
-            own = variant.mode or plain
-            yield variant.label, own, scenario.vary(_setup(scenario, dialect, own), variant)
-    elif scenario.lanes is not None:
-        lanes = scenario.lanes(_setup(scenario, dialect, plain))
-        for lane in lanes[:: max(1, len(lanes) // LANES_LOOKED_AT)]:
-            yield lane.label, plain, lane.replies
-    elif scenario.script is not None:
-        yield "", plain, scenario.script(_setup(scenario, dialect, plain))
-
-
-def _setting(scenario: Scenario, dialect: Dialect, mode: str) -> Setting:
-    return Setting(dialect, mode, CountedIds("0"), strict=scenario.strict)
-
-
-def _setup(scenario: Scenario, dialect: Dialect, mode: str) -> Setup:
-    return Setup(
-        dialect=dialect,
-        mode=mode,
-        final="final-knonce1",
-        strict=scenario.strict,
-        measure=lambda reply: plan(reply, _setting(scenario, dialect, mode)),
-    )
+    return flaws(scenario, list(dialects), invariants)

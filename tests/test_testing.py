@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_agentguard import Dialect, Frame, Lane, Reply, Scenario, Variant, Where, catalogue
-from pytest_agentguard.testing import check_dialect, check_scenario
+from pytest_agentguard.testing import check_dialect, check_invariant, check_scenario
 
 DIALECTS = catalogue.dialects()
 SCENARIOS = catalogue.scenarios()
@@ -98,7 +98,7 @@ def scenario(**changes: Any) -> list[str]:
         "id": "x",
         "summary": "Something.",
         "invariants": ("tool-runs-once",),
-        "script": lambda setup: [Reply().text("hi")],
+        "script": lambda setup: [Reply().text("It is ", setup.final)],
         "hint": "Because.",
     }
     made = Scenario(**{**given, **changes})
@@ -109,27 +109,105 @@ def test_a_small_scenario_conforms():
     assert scenario() == []
 
 
+def plays(*replies: Any) -> dict[str, Any]:
+    """A script that gives these replies."""
+    return {"script": lambda setup: [*replies, Reply().text("It is ", setup.final).optional()]}
+
+
+_AT = "openai-chat stream: "
+_FIRST = f"{_AT}reply 0: "
+_FOUR = "exactly one of script, vary, lanes and fetch is needed, not"
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"summary": ""}, "summary is empty"),
-        ({"hint": " "}, "hint is empty"),
-        ({"invariants": ()}, "invariants is empty"),
-        ({"invariants": ("tool-runs-twice",)}, "unknown invariant 'tool-runs-twice'"),
-        ({"script": None}, "exactly one of script, vary and lanes is needed, not none"),
+        ({"id": ""}, "id is empty"),
         (
-            {"lanes": lambda setup: [Lane("a", [Reply().text("hi")])]},
-            "exactly one of script, vary and lanes is needed, not script, lanes",
+            {"id": "Cut_Twice"},
+            "id 'Cut_Twice' is not of small letters and digits with single dashes between them",
         ),
+        ({"id": "x" * 33}, "id has characters=33 allowed=32"),
+        ({"summary": ""}, "summary is empty"),
+        ({"summary": "Something"}, "summary does not end with a full stop"),
+        ({"hint": " "}, "hint is empty"),
+        ({"hint": "because"}, "hint does not end with a full stop"),
+        ({"invariants": ()}, "invariants is empty"),
+        ({"invariants": "tool-runs-once"}, "invariants is a text, not a tuple of names"),
+        (
+            {"invariants": ("tool-runs-twice",)},
+            "unknown invariant 'tool-runs-twice'; did you mean 'tool-runs-once'?",
+        ),
+        ({"surface": "chats"}, "unknown surface 'chats'; did you mean 'chat'?"),
+        ({"modes": ("blok",)}, "unknown mode 'blok'; did you mean 'block'?"),
+        ({"dialects": ("antropic",)}, "unknown dialect 'antropic'; did you mean 'anthropic'?"),
+        ({"modes": ()}, "exists in none of the dialects and modes"),
+        ({"script": None}, f"{_FOUR} none"),
+        ({"lanes": lambda setup: [Lane("a", [Reply().text("hi")])]}, f"{_FOUR} script, lanes"),
         ({"variants": (Variant("n"),)}, "variants and vary go together"),
         ({"together": True}, "together needs lanes"),
-        ({"dialects": ("klingon",)}, "exists in none of the dialects and modes"),
-        ({"script": lambda setup: []}, "openai-chat stream: no replies"),
+        ({"script": lambda setup: []}, f"{_AT}no replies"),
+        ({"script": lambda setup: Reply().text("hi")}, f"{_AT}a bare Reply, not a list of replies"),
+        ({"script": lambda setup: None}, f"{_AT}a NoneType, not a list of replies"),
+        (plays("hi"), f"{_AT}reply 0 is a str"),
         (
-            {"script": lambda setup: [Reply().text("a", "b").pause(1, Where("piece", part=7))]},
-            "openai-chat stream: reply 0: the reply has no fragment 0 of part 7",
+            {"script": None, "lanes": lambda setup: [Reply().text("hi")]},
+            f"{_AT}the script raises TypeError: lanes gives lanes, not Reply",
+        ),
+        ({"script": lambda setup: 1 / 0}, f"{_AT}the script raises ZeroDivisionError: division by zero"),
+        (
+            {"script": lambda setup: [Reply().named("a page", "htm")]},
+            f"{_AT}the script raises UsageError: unknown kind of fault 'htm'; did you mean 'html'?",
+        ),
+        (
+            plays(Reply().call("recrod", x="{nonce}")),
+            f"{_FIRST}call of unknown tool 'recrod'; did you mean 'record'?",
+        ),
+        (
+            plays(Reply().call("record", xx="{nonce}")),
+            f"{_FIRST}call of record with unknown argument 'xx'; did you mean 'x'?",
+        ),
+        (
+            plays(Reply().call("record", x="evidence")),
+            _FIRST + "call of record without {nonce} in a value, so that its start joins no offer",
+        ),
+        (
+            {"script": lambda setup: [Reply().text("The answer.")]},
+            f"{_AT}no reply has setup.final, so that no answer is known to be real",
+        ),
+        (
+            plays(Reply().text("a", "b").pause(1, Where("piece", part=7))),
+            f"{_FIRST}the reply has no fragment 0 of part 7",
         ),
     ],
-)
+    ids=lambda value: value[:60] if isinstance(value, str) else "",
+)  # fmt: skip
 def test_a_flaw_of_a_scenario_is_named(changes, problem):
     assert problem in scenario(**changes)
+
+
+def test_what_is_wrong_on_purpose_is_no_flaw():
+    unknown = plays(Reply().call("recrod", x="{nonce}"))
+    assert scenario(invariants=("unknown-tool-is-an-error",), **unknown) == []
+    assert scenario(**plays(Reply().call("record", problem="invalid", z=1))) == []
+    assert scenario(script=lambda setup: [Reply().status(503).times(8)]) == []
+
+
+@pytest.mark.parametrize(
+    "source", ["somewhere", "wire facts", "requirement", "https://x.example/a; my own head"]
+)
+def test_a_source_that_leads_nowhere_is_named(source):
+    rule = replace(RULES["stall-ends"], source=source)
+
+    last = source.rpartition("; ")[2]
+    assert check_invariant(rule) == [
+        f"source {last!r} is none of https://…, wire facts §N, requirement XNN, known defect N"
+    ]
+
+
+def test_every_form_of_a_source_is_taken():
+    source = (
+        "https://docs.example/errors (status 401); wire facts §4.2; requirements A17, D02; known defect 3"
+    )
+
+    assert check_invariant(replace(RULES["stall-ends"], source=source)) == []

@@ -57,27 +57,41 @@ def render(
     is invalid because the control failed says no more than that: the control has a story of its own.
     ``also`` are the rules that are invalid for the same reason.
     """
-    invalid = check.outcome == Outcome.INVALID
-    elsewhere = invalid and check.invariant != "control" and check.summary.startswith(_CONTROL_FAILED)
     lanes = ledger.by_lane()
-    lane = _lane(check, label)
-    own = lanes.get(lane, Ledger() if len(lanes) > 1 else ledger)
+    own = lanes.get(_lane(check, label), Ledger() if len(lanes) > 1 else ledger)
     streams = [str(e["stream"]) for e in check.evidence if e.get("stream")]
-    telling = Telling(own, stream_of(own, streams), unicode)
-    rows = [("invalid", check.summary)] if invalid else []
-    rows += [] if elsewhere else [(name, text) for name, text in _told(telling) if text]
-    rows += [("sweep", _first(label, len(lanes)))] if label else []
-    rows += [] if invalid else [("finding", check.summary)]
-    rows.append(("why", _TOLD_ELSEWHERE if elsewhere else _PROVES_NOTHING if invalid else hint))
-    level = "invalid" if invalid else check.level
-    rows.append(("and so", ", ".join(also)))
+    told = [] if _is_told_elsewhere(check) else list(_told(Telling(own, stream_of(own, streams), unicode)))
+    rows = _rows(check, told, _first(label, len(lanes)) if label else "", hint, also)
+    level = "invalid" if check.outcome == Outcome.INVALID else check.level
     lines = _title((agent, check.invariant, f"{dialect}, {mode}", level), width, unicode)
     lines += [line for name, text in rows if text for line in _row(name, text, width, unicode)]
-    lines += [] if elsewhere else _evidence(check.evidence, set(streams), width, unicode)
+    lines += [] if _is_told_elsewhere(check) else _evidence(check.evidence, set(streams), width, unicode)
     if rerun:
         again = command(safe(rerun, unicode), width, _INDENT)
         lines += [f"{'rerun':<11}{again[0]}", *again[1:]]
     return "\n".join(lines)
+
+
+def _is_told_elsewhere(check: Check) -> bool:
+    """Whether it is invalid because of the control, which has a story of its own."""
+    invalid = check.outcome == Outcome.INVALID and check.invariant != "control"
+    return invalid and check.summary.startswith(_CONTROL_FAILED)
+
+
+def _rows(
+    check: Check, told: Iterable[tuple[str, str]], sweep: str, hint: str, also: Sequence[str]
+) -> list[tuple[str, str]]:
+    """What a story says, by name; empty texts are left out."""
+    if check.outcome == Outcome.INVALID:
+        why = _TOLD_ELSEWHERE if _is_told_elsewhere(check) else _PROVES_NOTHING
+        return [
+            ("invalid", check.summary),
+            *told,
+            ("sweep", sweep),
+            ("why", why),
+            ("and so", ", ".join(also)),
+        ]
+    return [*told, ("sweep", sweep), ("finding", check.summary), ("why", hint)]
 
 
 def grouped(checks: Iterable[Check]) -> list[tuple[Check, tuple[str, ...]]]:

@@ -71,7 +71,7 @@ INVARIANT = Invariant(
         "A model invents tool names. The nearest real tool is not what it asked for, and a run that "
         "passes over the call in silence reports work that nobody did."
     ),
-    source="wire facts §6; invariants, stream family",
+    source="wire facts §6",
     remedy="Answer a call to an unknown tool with an error result for the model, or fail the run.",
     occasion="a whole call, in a complete reply, to a tool that the request did not offer",
     holds=[
