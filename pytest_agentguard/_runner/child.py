@@ -81,7 +81,7 @@ class Child:
         if self._canceller is not None:
             self._before.mine.add(self._canceller.thread)
         try:
-            if not _is_async(self._adapter.run):
+            if not is_async(self._adapter.run):
                 self._run_in_threads()
             elif self._adapter.backend == "trio":
                 self._run_in_trio()
@@ -361,6 +361,7 @@ def _finish(result: Any, backend: str) -> Any:
     return asyncio.run(whole())
 
 
-def _is_async(run: Callable[..., Any]) -> bool:
+def is_async(run: Callable[..., Any]) -> bool:
+    """Whether calling it gives something to be awaited, as far as can be told without calling it."""
     called = vars(type(run)).get("__call__")  # of an object that can be called
     return inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(called)

@@ -7,20 +7,46 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LINUX = sys.platform == "linux"
+_PIECE = 64 * 1024
+
+
+def _found_prctl() -> Callable[..., int] | None:
+    """Looked up once: each process of a run calls it right after its fork."""
+    try:
+        return ctypes.CDLL(None).prctl if _LINUX else None
+    except (OSError, AttributeError):
+        return None
+
+
+_call_prctl = _found_prctl()
+_open, _read, _close = os.open, os.read, os.close  # taken now: an agent may replace what is in `os`
+
+
+def contents(path: str) -> bytes:
+    """All of a small file that the kernel makes up, read without what `open` sets up. Raises ``OSError``."""
+    descriptor = _open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pieces = []
+        while piece := _read(descriptor, _PIECE):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        _close(descriptor)
 
 
 def become_subreaper() -> bool:
     """Make orphaned descendants children of this process; False where the kernel has no such thing."""
-    return _LINUX and _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> bool:
     """Have this process killed when its parent dies; False where the kernel has no such thing."""
-    return _LINUX and _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    return _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def limit_memory(growth: int) -> None:
@@ -64,21 +90,15 @@ def thread_count() -> int:
 
 
 def _prctl(option: int, value: int) -> bool:
-    try:
-        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
-    except (OSError, AttributeError):
-        return False
+    return _call_prctl is not None and _call_prctl(option, value, 0, 0, 0) == 0
 
 
 def _status(name: str) -> int:
     try:
-        with open("/proc/self/status") as file:
-            for line in file:
-                if line.startswith(name + ":"):
-                    return int(line.split()[1]) * 1024
+        _, found, rest = contents("/proc/self/status").partition(f"\n{name}:".encode())
     except OSError:
-        pass
-    return 0
+        return 0
+    return int(rest.split(None, 1)[0]) * 1024 if found else 0
 
 
 def _max_rss() -> int:

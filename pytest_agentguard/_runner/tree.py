@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pytest_agentguard._core import limits
+from pytest_agentguard._runner.system import contents
 from pytest_agentguard._witnesses import clock
 
 TOKEN = "AGENTGUARD_RUN"
@@ -138,19 +139,19 @@ def _listed(pid: int) -> Iterator[int]:
     except OSError:
         return
     for thread in threads:
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
-            yield from map(int, file.read().split())
+        with contextlib.suppress(OSError):
+            yield from map(int, contents(f"/proc/{pid}/task/{thread}/children").split())
 
 
 def _described(pid: int) -> Process | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            state = file.read().rpartition(b")")[2].split()[0]
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            command = file.read().replace(b"\0", b" ").decode("utf-8", "backslashreplace").strip()
+        state = contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0]
+        command = contents(f"/proc/{pid}/cmdline").replace(b"\0", b" ")
     except OSError:
         return None
-    return None if state in b"ZX" else Process(pid, command[:_COMMAND])
+    if state in b"ZX":
+        return None
+    return Process(pid, command.decode("utf-8", "backslashreplace").strip()[:_COMMAND])
 
 
 def _children_walked(pid: int) -> Iterator[Process | None]:

@@ -22,6 +22,7 @@ from pytest_agentguard._core import limits
 from pytest_agentguard._core.contracts import Adapter
 from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._runner import outcome, system, tree
+from pytest_agentguard._runner.child import is_async
 from pytest_agentguard._runner.crew import Crew, Run
 from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.load import hello
@@ -77,7 +78,7 @@ class Warm:
     def _import(self) -> Hello:
         try:
             self._adapter = self._settings.load()
-            _warm_up(self._adapter.backend)
+            _warm_up(self._adapter)
             said = hello(self._adapter, self._settings.spec)
         except UsageError as problem:  # a wrong spec, or a package that an adapter needs
             return Hello(error=str(problem), is_wrong_use=True)
@@ -184,13 +185,15 @@ def main(arguments: list[str]) -> None:
     Warm(settings, control, guard).serve()
 
 
-def _warm_up(backend: str) -> None:
+def _warm_up(adapter: Adapter) -> None:
     """Import here what a first loop would import in every run."""
-    importlib.import_module(backend)
+    importlib.import_module(adapter.backend)
     anyio = sys.modules.get("anyio")  # of the agent, or of the client that it uses
-    if anyio is not None:
-        with contextlib.suppress(Exception):
-            anyio.run(anyio.sleep, 0, backend=backend)
+    with contextlib.suppress(Exception):
+        if anyio is not None and is_async(adapter.run):
+            anyio.run(anyio.sleep, 0, backend=adapter.backend)
+        elif anyio is not None:  # a loop that has run would be missed by `asyncio.get_event_loop`
+            importlib.import_module(f"anyio._backends._{adapter.backend}")
 
 
 def _told() -> str:

@@ -161,6 +161,19 @@ def test_an_agent_is_prepared_once_and_its_service_surrounds_each_run(tmp_path: 
     assert [run.receipt.stdout for run in runs] == ["stopped\n"] * 2
 
 
+def test_a_synchronous_agent_finds_the_event_loop_that_its_own_program_would_find(tmp_path: Path) -> None:
+    text = """
+import asyncio, anyio
+def run(job):
+    return asyncio.get_event_loop().run_until_complete(asyncio.sleep(0, "done"))
+"""
+    (tmp_path / "mine.py").write_text(text)
+    with AgentHost("mine.py:run", root=tmp_path) as host:
+        end = Run(host, order(tmp_path, "hello")).finish().end
+
+    assert (end.how, end.answer) == ("returned", "done")
+
+
 def test_a_service_that_does_not_start_ends_the_run_as_raised(tmp_path: Path) -> None:
     with AgentHost("adversaries.py:broken_service", root=HERE) as host:
         end = Run(host, order(tmp_path, "hello")).finish().end
