@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pytest_agentguard._plugin.fixtures import AgentGuard
     from pytest_agentguard._plugin.tool_spies import ToolSpies
+    from pytest_agentguard._witnesses.counting_server import CountingServer
     from pytest_agentguard._witnesses.endpoint import Endpoint
 
 _MARKER = (
@@ -185,6 +186,13 @@ def sse_endpoint(agentguard: AgentGuard) -> Iterator[Endpoint]:
     """A model server on loopback, one per test: ``play(Reply()…)``, ``base_url(dialect)``, ``requests``."""
     with agentguard.endpoint() as endpoint:
         yield endpoint
+
+
+@pytest.fixture
+def counting_server(agentguard: AgentGuard) -> Iterator[CountingServer]:
+    """An HTTP server on loopback, one per test, that counts what arrives: ``route("/x", status=503)``."""
+    with agentguard.counting_server() as server:
+        yield server
 
 
 @pytest.fixture

@@ -63,6 +63,7 @@ TABLE = {
     "_witnesses/gate.py": Allowed(  # its signals can be awaited from trio
         ours=CORE | {"_witnesses"}, outside=names("h11 psutil"), outside_inside=names("trio")
     ),
+    "_witnesses/tls.py": Allowed(ours=CORE, outside_inside=names("trustme")),  # an extra
     "_witnesses/stub_main.py": Allowed(),
     "_runner": Allowed(
         ours=CORE | names("_witnesses _runner"), outside=names("psutil"), outside_inside=names("trio")

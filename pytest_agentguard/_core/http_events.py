@@ -48,7 +48,10 @@ class HttpAnswered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionAccepted(Event):
-    """A connection was opened to a listener; ``allowed`` is False where nobody may connect."""
+    """A connection was opened to a listener; ``allowed`` is False where nobody may connect.
+
+    Recorded once more, with what came first and as not allowed, where what came is no HTTP.
+    """
 
     origin: str = ""
     address: str = ""  # of the listener

@@ -20,6 +20,7 @@ from pytest_agentguard.catalogue import dialects, invariant
 if TYPE_CHECKING:
     from pytest_agentguard._plugin.in_process import BatteryReport
     from pytest_agentguard._plugin.tool_spies import ToolSpies
+    from pytest_agentguard._witnesses.counting_server import CountingServer
     from pytest_agentguard._witnesses.endpoint import Endpoint
     from pytest_agentguard._witnesses.engine import Engine
 
@@ -50,6 +51,7 @@ class AgentGuard:
         self._seed = seed
         self._strict = strict
         self._endpoints: list[Endpoint] = []
+        self._counting: list[CountingServer] = []
         self._spies: list[ToolSpies] = []
         if limits != _NO_LIMITS:
             self._started()
@@ -142,6 +144,16 @@ class AgentGuard:
             yield endpoint
 
     @contextmanager
+    def counting_server(self) -> Iterator[CountingServer]:
+        """A counting server that records into the ledger of this test."""
+        _need_sockets("counting_server")
+        from pytest_agentguard._witnesses.counting_server import CountingServer
+
+        with CountingServer(self.ledger, engine=self._engine(), seed=self._seed) as server:
+            self._counting.append(server)
+            yield server
+
+    @contextmanager
     def tool_spies(self) -> Iterator[ToolSpies]:
         """A maker of tool spies that record into the ledger of this test, in child processes of it too."""
         from pytest_agentguard._plugin.tool_spies import ToolSpies
@@ -175,6 +187,7 @@ class AgentGuard:
         if not any(verdict.outcome is Outcome.INVALID for _, verdict in judged):
             problems += [line for line, _ in undelivered(self.ledger)]
         problems += [line for endpoint in self._endpoints for line in self._unfollowed(endpoint)]
+        problems += [line for server in self._counting for line in server.problems()]
         self.findings = "\n".join(problems)
         return self.findings
 
@@ -184,6 +197,8 @@ class AgentGuard:
             spies.release()
         for endpoint in self._endpoints:
             endpoint.release(by="run-ended")
+        for server in self._counting:
+            server.release(by="run-ended")
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -212,6 +227,8 @@ class AgentGuard:
         """Wait until everything that the clients have seen is recorded."""
         for endpoint in self._endpoints:
             endpoint.settle()
+        for server in self._counting:
+            server.settle()
 
     def _started(self, final: str = "", limits: Limits | None = None) -> None:
         self.ledger.record(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_agentguard._witnesses.listener import Listener
 
 _RECEIVE_BYTES = 64 * 1024
+_DRAINED_AT_MOST = 4 * limits.BODY_BYTES // _RECEIVE_BYTES  # reads of one connection at a barrier
 _RESET_NOW = struct.pack("ii", 1, 0)  # SO_LINGER: on, no time
 _RESET_LOOK = 0.002  # s between looks at a queue that has not left yet
 _REFUSAL = b"agentguard: this is no HTTP request that can be answered\n"
@@ -33,8 +34,8 @@ class Service(Protocol):
     def answer(self, request: HttpRequest) -> tuple[Plan, Exchange]:
         """The plan of an answer, and who is told what became of it."""
 
-    def refused(self, why: str) -> None:
-        """A client sent what is no request."""
+    def refused(self, why: str, first: bytes) -> None:
+        """A client sent what is no request; it began with ``first``."""
 
     def crowded(self) -> None:
         """A connection was turned away, since too many are open."""
@@ -85,14 +86,24 @@ class Connection:
 
     # -- requests -------------------------------------------------------------------------------------
 
-    def _receive(self) -> None:
+    def drain(self) -> None:
+        """Read everything that has come by now; the connection that asks for it has been read already."""
+        try:
+            for _ in range(_DRAINED_AT_MOST):
+                if self._pumping or not (self._events & READ and self._receive()):
+                    return
+        except BaseException as error:
+            self.failed(error)
+
+    def _receive(self) -> bool:
+        """Read once; whether there may be more."""
         try:
             data = self._socket.recv(_RECEIVE_BYTES)
         except (BlockingIOError, InterruptedError):
-            return
+            return False
         except OSError:
             self._left()
-            return
+            return False
         if not data:
             self._left()
         elif self._state == "open":
@@ -101,6 +112,7 @@ class Connection:
                 self._pump()
             else:
                 self._read_ahead(len(data))
+        return bool(data) and self._state != "closed"
 
     def _read_ahead(self, count: int) -> None:
         """Bounded: beyond the bound the client has to wait."""
@@ -146,7 +158,7 @@ class Connection:
         self.delivery.advance()
 
     def _refuse(self, why: str) -> None:
-        self._service.refused(why)
+        self._service.refused(why, self._reader.first)
         head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {len(_REFUSAL)}\r\n"
         try:
             self._socket.send(head.encode() + b"Connection: close\r\n\r\n" + _REFUSAL)

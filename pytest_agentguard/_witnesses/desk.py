@@ -100,7 +100,7 @@ class Desk:
                 return self._turn(event, where, request, view)
         return self._unknown_path(event, where)
 
-    def refused(self, why: str) -> None:
+    def refused(self, why: str, first: bytes) -> None:
         """A client sent what is no request."""
         number = self._received[_ANYWHERE] = self._received.get(_ANYWHERE, 0) + 1
         if number <= self._ceiling:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.contracts import ModelEndpoint
@@ -15,6 +16,7 @@ from pytest_agentguard._core.ledger import Recorder
 from pytest_agentguard._core.plan import Plan
 from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard._core.reply import Reply
+from pytest_agentguard._witnesses.barrier import Barrier
 from pytest_agentguard._witnesses.desk import Desk
 from pytest_agentguard._witnesses.engine import Engine
 from pytest_agentguard._witnesses.exchanges import Told
@@ -22,6 +24,9 @@ from pytest_agentguard._witnesses.listener import Listener
 from pytest_agentguard._witnesses.requests import Requests
 from pytest_agentguard._witnesses.routes import lane_prefix
 from pytest_agentguard._witnesses.script import Played
+
+if TYPE_CHECKING:
+    from pytest_agentguard._witnesses.counting_server import CountingServer
 
 
 class Endpoint:
@@ -59,7 +64,9 @@ class Endpoint:
             hold_limit=release_after,
             wire=wire,
         )
-        self._listener = Listener(engine, self._desk)
+        self.barrier = Barrier(recorder)
+        self._listener = Listener(engine, self.barrier.before(self._desk))
+        self.barrier.add(self._listener.drain)
         self._is_closed = False
 
     def __enter__(self) -> Endpoint:
@@ -94,6 +101,14 @@ class Endpoint:
         """The same for a job: dialect, both URLs, a dummy key and a model."""
         root_url = self.root_url + lane_prefix(lane)
         return ModelEndpoint(dialect=dialect, base_url=self.base_url(dialect, lane), root_url=root_url)
+
+    def barrier_url(self, lane: str = "") -> str:
+        """Where a stop of ``lane`` is put on record, once everything that was sent before has been read."""
+        return self.barrier.url(self.root_url, lane)
+
+    def barrier_with(self, other: Endpoint | CountingServer) -> None:
+        """Read both servers before a stop is put on record by either."""
+        self.barrier.join(other.barrier)
 
     def env(self, dialect: str | None = None, lane: str = "") -> dict[str, str]:
         """Variables that lead the SDK of ``dialect`` (None: of every dialect) here, past any proxy."""

@@ -59,6 +59,8 @@ def frame(plan: Plan, *, version: str, wants_close: bool, hold_limit: float | No
 def _frame(
     status: int, headers: tuple[tuple[str, str], ...], framing: str, length: int, wants_close: bool
 ) -> Frame:
+    if not status:  # no answer at all
+        return Frame(b"", False, True)
     bodiless = status in _BODILESS
     said = bodiless or _says(headers, "transfer-encoding") or _says(headers, "content-length")
     closes = wants_close or (framing == "close" and not said)

@@ -6,7 +6,7 @@ import h11
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import ProtocolError
-from pytest_agentguard._witnesses.http_request import HttpRequest
+from pytest_agentguard._witnesses.http_request import FIRST_BYTES, HttpRequest
 
 _TLS = b"\x16\x03"
 
@@ -21,11 +21,12 @@ class H11Reader:
         self._kept = 0
         self._size = 0
         self._done = False
-        self._first = b""
+        self.first = b""  # what came first, cut
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they come."""
-        self._first = self._first or data[:2]
+        if len(self.first) < FIRST_BYTES:
+            self.first += data[: FIRST_BYTES - len(self.first)]
         self._http.receive_data(data)
 
     def next(self) -> HttpRequest | None:
@@ -36,7 +37,7 @@ class H11Reader:
             except h11.RemoteProtocolError as error:
                 why = (
                     "a TLS handshake; URLs here start with http://"
-                    if self._first == _TLS
+                    if self.first.startswith(_TLS)
                     else str(error)[: limits.TEXT_SHOWN]
                 )
                 raise ProtocolError(why) from error

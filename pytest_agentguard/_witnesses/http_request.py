@@ -15,6 +15,7 @@ from pytest_agentguard._core import limits
 if TYPE_CHECKING:
     from pytest_agentguard._witnesses.h11_request import H11Reader
 
+FIRST_BYTES = 16  # kept to show what came, where it is no request
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LINE = re.compile(r"(GET|POST) ([!-~]+) HTTP/1\.1")
 _FIELD = re.compile(r"\r\n([0-9A-Za-z-]+): ([!-~]+(?: [!-~]+)*)(?=\r\n)")
@@ -79,6 +80,13 @@ class RequestReader:
             return None
         body = self._joined()[plain.begin : plain.stop]
         return HttpRequest(plain.method, plain.target, plain.headers, body, len(body))
+
+    @property
+    def first(self) -> bytes:
+        """What came first, for people."""
+        if self._h11 is not None:
+            return self._h11.first
+        return self._joined()[:FIRST_BYTES] if self._data else b""
 
     def wants_continue(self) -> bool:
         """Whether the client waits for ``100 Continue``; true once."""

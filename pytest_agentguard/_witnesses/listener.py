@@ -18,14 +18,27 @@ _TURNED_AWAY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnec
 
 
 class Listener:
-    """A listening socket on 127.0.0.1. Connects are taken by the kernel from the first moment on."""
+    """A listening socket on loopback. Connects are taken by the kernel from the first moment on.
 
-    def __init__(self, engine: Engine, service: Service) -> None:
+    ``address`` is 127.0.0.1 or ::1, ``port`` 0 for any. ``admit`` is given each accepted socket and returns
+    the one that is served in its place.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        service: Service,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        admit: Callable[[socket.socket], socket.socket] | None = None,
+    ) -> None:
         self._engine = engine
         self._service = service
+        self._admit = admit
         self._closed = False
         self._connections: dict[Connection, None] = {}  # in order of arrival
-        self._socket = _listening_socket()
+        self._socket = _listening_socket(address, port)
         self.port: int = self._socket.getsockname()[1]
         if not engine.listen(self._socket, self):
             self._socket.close()
@@ -43,6 +56,11 @@ class Listener:
             connection.delivery is not None and connection.delivery.holds
             for connection in list(self._connections)
         )
+
+    def drain(self) -> None:
+        """Accept and read everything that clients have sent by now; it is done on return."""
+        if not self._closed:
+            self._engine.run(self._drain)
 
     def close(self) -> None:
         """Stop listening and end every connection; it is done on return."""
@@ -79,6 +97,12 @@ class Listener:
     def _accept(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._admit is not None:
+            try:
+                sock = self._admit(sock)
+            except OSError:  # the client has gone
+                sock.close()
+                return
         if len(self._connections) >= limits.CONNECTIONS and not self._evict():
             self._service.crowded()
             sock.send(_TURNED_AWAY)
@@ -107,6 +131,12 @@ class Listener:
             if delivery is not None and chosen(delivery.exchange):
                 delivery.release(by)
 
+    def _drain(self) -> None:
+        for _ in range(0, limits.CLIENT_BACKLOG, _ACCEPTED_AT_ONCE):
+            self.ready(READ)
+        for connection in list(self._connections):
+            connection.drain()
+
     def _close(self) -> None:
         self._engine.unwatch(self._socket)
         self._socket.close()
@@ -114,13 +144,16 @@ class Listener:
             connection.abandon()
 
 
-def _listening_socket() -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def _listening_socket(address: str, port: int) -> socket.socket:
     try:
-        sock.bind(("127.0.0.1", 0))
+        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    except OSError as error:
+        raise AgentguardError(f"no listener on {address}: {error}") from error
+    try:
+        sock.bind((address, port))
         sock.listen(limits.CLIENT_BACKLOG)
         sock.setblocking(False)
     except OSError as error:
         sock.close()
-        raise AgentguardError(f"no listener on 127.0.0.1: {error}") from error
+        raise AgentguardError(f"no listener on {address}: {error}") from error
     return sock

@@ -85,6 +85,12 @@ def shown_headers(request: HttpRequest) -> dict[str, str]:
     return shown
 
 
+def shown_target(target: str) -> str:
+    """The target of a request, credentials in its query replaced by ``present``."""
+    path, mark, query = target.partition("?")
+    return f"{path}?{_shown_query(query)}" if mark else path
+
+
 @lru_cache(maxsize=16)
 def _ends(paths: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, str]:
     """What the paths for turns end with, and the dialect of each."""
