@@ -127,8 +127,8 @@ def _rules() -> Iterator[Row]:
         each = cpu(costs["rules"]) / events / len(families) * 1e6
         yield Row(
             number="15",
-            what=f"all {len(catalogue.invariants())} rules over one ledger that none has seen, per event and rule family"
-            + (", a lane per stream" if lanes else ", one lane"),
+            what=f"all {len(catalogue.invariants())} rules over one ledger that none has seen, "
+            "per event and rule family" + (", a lane per stream" if lanes else ", one lane"),
             against="–",
             budget=1.0,
             value=each,
