@@ -10,11 +10,12 @@ from typing import Any
 from pytest_agentguard._core.contracts import MODES
 from pytest_agentguard._core.dialect import ERROR_STATUS, Dialect, Sample
 from pytest_agentguard._core.errors import AgentguardError
-from pytest_agentguard._core.events import Event
+from pytest_agentguard._core.events import ErrorSent, Event
+from pytest_agentguard._core.fault import Fault, Seen
 from pytest_agentguard._core.flaws import flaws
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Ledger
-from pytest_agentguard._core.plan import Plan
+from pytest_agentguard._core.plan import End, Plan
 from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard._core.reply import Reply
 from pytest_agentguard._core.scenario import Scenario
@@ -250,6 +251,72 @@ def _reading(dialect: Dialect) -> Iterator[str]:
             dialect.read(dialect.paths[0] if dialect.paths else "", body)
         except Exception as problem:  # whatever it is, a request must not break the endpoint
             yield f"read raises {type(problem).__name__} on odd body {n}: {problem}"
+
+
+# -- faults -------------------------------------------------------------------------------------------
+
+_HEALTHY = Reply().text("Let me record that.").call("record", x="{nonce}-evidence")
+
+
+def check_fault(fault: Fault, *, dialects: Iterable[Dialect]) -> list[str]:
+    """What is wrong with a fault: it is pure, it fires, and what leaves is what a client is said to see."""
+    try:
+        once, again = fault.apply(_HEALTHY), fault.apply(_HEALTHY)
+    except Exception as problem:  # whatever a fault of somebody else raises
+        return [f"apply raises {type(problem).__name__}: {problem}"]
+    if once != again:
+        return ["apply gives another reply the second time"]
+    if once == _HEALTHY:
+        return ["apply changes nothing"]
+    return [
+        f"{dialect.id} {mode}: {problem}"
+        for dialect in dialects
+        for mode in fault.modes
+        for problem in _spoiled(fault, dialect, mode)
+    ]
+
+
+def _spoiled(fault: Fault, dialect: Dialect, mode: str) -> Iterator[str]:
+    try:
+        healthy = plan(_HEALTHY, Setting(dialect, mode, CountedIds("0")))
+        spoiled = plan(fault.apply(_HEALTHY), Setting(dialect, mode, CountedIds("0")))
+    except AgentguardError as problem:
+        yield str(problem)
+        return
+    if not spoiled.delivered(spoiled.last).fired:
+        yield "the fault lies behind the last byte"
+    facts = _facts(spoiled, healthy, dialect)
+    for name, expected in _SEEN[fault.seen].items():
+        if facts[name] is not expected:
+            yield f"seen={fault.seen} and {name}={facts[name]} expected={expected}"
+
+
+def _facts(spoiled: Plan, healthy: Plan, dialect: Dialect) -> Mapping[str, bool]:
+    """What leaves: is it complete, are its calls permitted, does more come, whose bytes are they."""
+    sent = spoiled.body[: spoiled.last]
+    return {
+        "complete": spoiled.delivered(spoiled.last).complete,
+        "permits_calls": any(note.fields.get("permits") is True for _, note in spoiled.notes),
+        "has_error": any(note.kind is ErrorSent for _, note in spoiled.notes),
+        "is_silent": spoiled.end is End.STALLED,
+        "is_part": healthy.body.startswith(sent),
+        "is_whole": sent.replace(b"\r\n", b"\n").replace(b"\r", b"\n") == healthy.body,
+        "is_empty": sent in (b"", dialect.done),
+        "is_200": spoiled.status == 200,
+    }
+
+
+_CUT = {"complete": False, "has_error": False, "is_whole": False, "is_200": True}
+_OTHER = {"complete": False, "is_part": False, "is_empty": False, "is_silent": False, "is_200": True}
+_SEEN: Mapping[Seen, Mapping[str, bool]] = {
+    Seen.WHOLE: {"complete": True, "permits_calls": True, "is_whole": True, "is_200": True},
+    Seen.INCOMPLETE: {**_CUT, "is_silent": False, "is_part": True},
+    Seen.SILENT: {**_CUT, "is_silent": True},
+    Seen.WITHDRAWN: {"complete": True, "permits_calls": False, "has_error": False, "is_200": True},
+    Seen.ERROR: {"has_error": True, "permits_calls": False, "is_silent": False},
+    Seen.EMPTY: {"is_empty": True, "has_error": False, "is_silent": False, "is_200": True},
+    Seen.FOREIGN: _OTHER,
+}
 
 
 # -- scenarios ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_agentguard import Lane, Limits, Reply, Scenario, Setup
+from pytest_agentguard.faults import challenge_page, html_page, json_error, nothing, only_done
 from pytest_agentguard.scenarios._replies import then_recover
 
 _EMPTY = ("no-success-on-empty-stream",)
@@ -21,7 +22,7 @@ def _nothing() -> Iterator[Scenario]:
         id="nothing",
         summary="The response has status 200 and not one byte of a body.",
         invariants=_EMPTY,
-        script=then_recover(Reply().nothing()),
+        script=then_recover(nothing.FAULT(Reply())),
         requirements=("A18",),
         hint="Nothing is not an empty answer.",
     )
@@ -29,7 +30,7 @@ def _nothing() -> Iterator[Scenario]:
         id="only-done",
         summary="The stream consists of the completion marker and nothing else.",
         invariants=_EMPTY,
-        script=then_recover(Reply().only_done()),
+        script=then_recover(only_done.FAULT(Reply())),
         modes=("stream",),
         requirements=("A18",),
         hint="A marker completes an answer, and there is none.",
@@ -46,8 +47,8 @@ def _nothing() -> Iterator[Scenario]:
 
 def _foreign() -> Iterator[Scenario]:
     bodies = {
-        "html-page": ("an HTML page, as a proxy sends it", Reply().html()),
-        "challenge-page": ("the page of a bot challenge", Reply().challenge()),
+        "html-page": ("an HTML page, as a proxy sends it", html_page.FAULT(Reply())),
+        "challenge-page": ("the page of a bot challenge", challenge_page.FAULT(Reply())),
         "plain-text": (
             "plain text from a gateway",
             Reply().body(_UPSTREAM, content_type="text/plain").named("plain text", "content-type"),
@@ -86,7 +87,7 @@ def _errors() -> Iterator[Scenario]:
         id="json-error",
         summary="The body with status 200 is the provider's error as JSON.",
         invariants=_FOREIGN,
-        script=then_recover(Reply().json_error("server")),
+        script=then_recover(json_error.FAULT(Reply())),
         requirements=("A22",),
         hint="The provider says that it failed, whatever the status says.",
     )
