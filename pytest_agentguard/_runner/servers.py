@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.scenario import Lane, Scenario
 from pytest_agentguard._runner.orders import FetchOrder
+from pytest_agentguard._witnesses.counting_server import CountingServer
 from pytest_agentguard._witnesses.endpoint import Endpoint
 from pytest_agentguard._witnesses.engine import Engine
 from pytest_agentguard._witnesses.journal_file import JournalFile
@@ -36,7 +36,7 @@ class Servers:
         self._scenario = scenario
         self._seed = seed
         self.endpoint: Endpoint | None = None
-        self.counting: Any = None
+        self.counting: CountingServer | None = None
         if scenario.fetch is None:
             self.endpoint = Endpoint(
                 journal,
@@ -48,11 +48,9 @@ class Servers:
                 wire=wire,
             )
         if scenario.fetch is not None or scenario.elsewhere:
-            from pytest_agentguard._witnesses.counting_server import CountingServer  # type: ignore[import-not-found,unused-ignore]
-
             self.counting = CountingServer(journal, engine=engine, hold_limit=hold_limit)
         if self.endpoint is not None and self.counting is not None:
-            self.endpoint.barrier_with(self.counting)  # type: ignore[import-untyped,attr-defined,unused-ignore]
+            self.endpoint.barrier_with(self.counting)
 
     def __enter__(self) -> Servers:
         return self
@@ -71,7 +69,7 @@ class Servers:
         """Where a stop of the lane is put on record."""
         if self._scenario.cancel is None and self._scenario.fetch is None:
             return ""
-        server: Any = self.endpoint or self.counting
+        server = self.endpoint or self.counting
         return server.barrier_url(lane) if server is not None else ""
 
     def play(self, lanes: Sequence[Lane]) -> None:
