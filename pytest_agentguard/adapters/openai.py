@@ -35,9 +35,9 @@ def prepare() -> None:
 
 def _client(job: Job) -> Any:
     options: dict[str, Any] = {"base_url": job.endpoint.base_url, "api_key": job.endpoint.api_key}
-    timeout = job.limits.idle_timeout or job.limits.request_timeout
-    if timeout is not None:
-        options["timeout"] = timeout
+    waits = [wait for wait in (job.limits.idle_timeout, job.limits.request_timeout) if wait is not None]
+    if waits:
+        options["timeout"] = min(waits)  # of one silence; the package has no limit on a whole exchange
     if job.limits.attempts is not None:
         options["max_retries"] = job.limits.attempts - 1
     return _warm_client().with_options(**options)

@@ -2,19 +2,58 @@
 
 from __future__ import annotations
 
-from pytest_agentguard import Adapter, Job
+from functools import cache
+from typing import Any
+
+from pytest_agentguard import Adapter, FetchJob, Job
+
+
+@cache
+def _runs() -> Any:
+    from pytest_agentguard.reference.runs import ThreadRuns
+
+    return ThreadRuns()
 
 
 def _run(job: Job) -> str:
     from pytest_agentguard.reference.threads import ThreadAgent
 
-    return ThreadAgent(job).run()
+    agent = ThreadAgent(job)
+    with _runs().run_of(job, agent):
+        return agent.run()
+
+
+def _cancel() -> None:
+    _runs().cancel()
+
+
+def _kept(job: Job) -> str | None:
+    text: str | None = _runs().kept(job)
+    return text
+
+
+def _fetch(job: FetchJob) -> Any:
+    from pytest_agentguard.reference.fetch_threads import ThreadFetchTool
+
+    tool = ThreadFetchTool(job)
+    _runs().begin(tool)
+    return tool
 
 
 def _prepare() -> None:
-    from pytest_agentguard.reference.rehearsal import rehearse
+    from pytest_agentguard.reference.fetch_threads import ThreadFetchTool
+    from pytest_agentguard.reference.rehearsal import rehearse, rehearse_fetch
 
     rehearse(_run)
+    rehearse_fetch(lambda job: ThreadFetchTool(job)("known"))
 
 
-ADAPTER = Adapter(name="reference-threads", run=_run, prepare=_prepare)
+ADAPTER = Adapter(
+    name="reference-threads",
+    run=_run,
+    cancel=_cancel,
+    kept=_kept,
+    fetch=_fetch,
+    prepare=_prepare,
+    surfaces=("chat", "fetch"),
+)

@@ -66,8 +66,8 @@ class RunStopped(AgentError):
     """A stop is on record, and this came after it; nothing was started."""
 
 
-class RunCancelled(AgentError, CancelledError):
-    """A thread was told to stop. Tasks are cancelled in the way of their back end."""
+class RunCancelled(RunStopped, CancelledError):
+    """A thread was told to stop: what waits ends, what comes later is refused. Tasks hear it as tasks do."""
 
 
 # -- tools that fetch --------------------------------------------------------------------------------

@@ -103,12 +103,12 @@ class Fetching:
         declared = getattr(limits, "attempts", None)
         return AttemptBudget(self.bounds.fetches if declared is None else declared)
 
-    def url_of(self, id: str) -> str:
+    def url_of(self, id: Any) -> str:
         """Guard: an id is on the list, letter by letter; nothing is decoded, completed or taken for a URL."""
-        url: str | None = self.job.allowed.get(id)
-        if url is None:
+        if not isinstance(id, str) or id not in self.job.allowed:
             known = ", ".join(sorted(self.job.allowed))
-            raise errors.NotAllowed(f"not on the list: {errors.shown(id)}; allowed: {errors.shown(known)}")
+            raise errors.NotAllowed(f"not on the list: {errors.shown(str(id))}; allowed: {known}")
+        url: str = self.job.allowed[id]
         return url
 
     def call_attempts(self) -> Attempts:
@@ -116,11 +116,15 @@ class Fetching:
         return self.attempts(self.budget, most=self.bounds.fetch_attempts, ends=self.stop.ends)
 
     def begin(self, id: str, attempts: Attempts) -> Fetched:
-        """Guard: the stop is looked at, then the attempt is counted and written down, then it is made."""
-        self.stop.permit()
+        """Guard: an attempt is counted and written down before it is made."""
+        self.permit()
         attempts.begin()
         sent = self.effects.sending(f"{id} attempt={attempts.made} key={attempts.key()}")
         return self.fetched(self.bounds, self.effects, sent)
+
+    def permit(self) -> None:
+        """Guard: nothing starts after a stop."""
+        self.stop.permit()
 
     @contextmanager
     def told(self) -> Iterator[None]:

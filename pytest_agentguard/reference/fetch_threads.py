@@ -44,6 +44,10 @@ class ThreadFetchTool(Fetching):
                 wait = attempts.wait_after(failure)
             self.stop.sleep(wait)
 
+    def permit(self) -> None:
+        """Guard: nothing starts after a stop; after a cancel, whoever comes hears of that."""
+        self.stop.look()
+
     def cancel(self) -> None:
         """Stop the tool, from another thread."""
         self.stop.stop(CANCEL)
@@ -64,6 +68,7 @@ class ThreadFetchTool(Fetching):
             for chunk in response.iter_raw():
                 self.in_time(ends)
                 fetched.feed(chunk)
+            self.in_time(ends)  # a connection that was shut down may look like the end of a body
         return fetched.text()
 
     def in_time(self, request_ends: float = math.inf) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,17 +25,28 @@ _HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close
 
 def rehearse(run: Callable[[Any], Any]) -> None:
     """Give ``run`` a job whose model calls a tool, then answers. What comes of it does not matter."""
+    with _server((_CALL, _CALLED), (_TEXT, _SAID)) as url, contextlib.suppress(AgentError):
+        run(_job(url))
+
+
+def rehearse_fetch(run: Callable[[Any], Any]) -> None:
+    """Give ``run`` a job for a fetch tool; ``known`` is on its list. What comes of it does not matter."""
+    with _server((_TEXT,)) as url, contextlib.suppress(AgentError):
+        run(SimpleNamespace(allowed={"known": url}, limits=_limits(), token="none", method="GET", body=""))
+
+
+@contextlib.contextmanager
+def _server(*replies: tuple[str, ...]) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(_SECONDS)
-        model = threading.Thread(target=_answer, args=(listener, (_CALL, _CALLED), (_TEXT, _SAID)))
-        model.start()
+        server = threading.Thread(target=_answer, args=(listener, *replies))
+        server.start()
         try:
-            with contextlib.suppress(AgentError):
-                run(_job(f"http://127.0.0.1:{listener.getsockname()[1]}"))
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)  # wakes the thread, where nobody has come
-            model.join(_SECONDS)
+            server.join(_SECONDS)
 
 
 def _answer(listener: socket.socket, *replies: tuple[str, ...]) -> None:
@@ -61,8 +72,11 @@ def _job(base_url: str) -> Any:
     async def anote(x: str) -> str:
         return x
 
-    names = "attempts rounds tool_calls idle_timeout request_timeout deadline output_bytes context_tokens"
     tool = SimpleNamespace(name="note", description="", parameters=_PARAMETERS, run=note, arun=anote)
     endpoint = SimpleNamespace(dialect="openai-chat", base_url=base_url, api_key="none", model="none")
-    limits = SimpleNamespace(**dict.fromkeys(names.split()))
-    return SimpleNamespace(prompt="", endpoint=endpoint, mode="stream", tools=(tool,), limits=limits)
+    return SimpleNamespace(prompt="", endpoint=endpoint, mode="stream", tools=(tool,), limits=_limits())
+
+
+def _limits() -> Any:
+    names = "attempts rounds tool_calls idle_timeout request_timeout deadline output_bytes context_tokens"
+    return SimpleNamespace(**dict.fromkeys(names.split()))

@@ -85,6 +85,7 @@ class Supervisor:
             raise RunCancelled("the run was cancelled")
         if not self.left():
             raise self.too_late()
+        self.permit()
 
     def sleep(self, seconds: float) -> None:
         """A pause in a thread, which a stop ends."""

@@ -30,7 +30,6 @@ class ThreadAgent(Conversation):
 
     def run(self) -> str:
         """The whole run. Nothing interrupts a thread: it looks at its limits whenever something comes."""
-        self.stop.permit()
         with httpx.Client(**settings(self.bounds)) as client:  # nothing is shared with another run
             for _ in range(self.bounds.rounds):
                 turn = self.ask(client)
@@ -69,6 +68,7 @@ class ThreadAgent(Conversation):
                     self.in_time(ends)
                     if intake.feed(chunk):
                         break  # closes the response; what the connection still holds is of no interest
+            self.in_time(ends)  # a connection that was shut down may look like the end of a body
             return intake.end()
 
     def in_time(self, request_ends: float = math.inf) -> None:
