@@ -16,7 +16,6 @@ SCENARIOS = (
             allowed={"one": "/one"},
             calls=(FetchCall("one"),),
         ),
-        requirements=("B01",),
         hint="A tool that fetches nothing would look safe in all that follows.",
     ),
 )
