@@ -68,7 +68,7 @@ class ThreadFetchTool(Fetching):
             for chunk in response.iter_raw():
                 self.in_time(ends)
                 fetched.feed(chunk)
-            self.in_time(ends)  # a connection that was shut down may look like the end of a body
+            self.stop.look()  # a connection that was shut down may look like the end of a body
         return fetched.text()
 
     def in_time(self, request_ends: float = math.inf) -> None:

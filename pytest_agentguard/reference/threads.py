@@ -68,7 +68,7 @@ class ThreadAgent(Conversation):
                     self.in_time(ends)
                     if intake.feed(chunk):
                         break  # closes the response; what the connection still holds is of no interest
-            self.in_time(ends)  # a connection that was shut down may look like the end of a body
+            self.stop.look()  # a connection that was shut down may look like the end of a body
             return intake.end()
 
     def in_time(self, request_ends: float = math.inf) -> None:
