@@ -10,7 +10,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from pytest_agentguard._core.events import (
@@ -56,6 +55,11 @@ class Attempt:
     def request(self) -> str:
         """The name of the request."""
         return self.asked.request
+
+    @property
+    def turn(self) -> int:
+        """The model turn that it asks for, counted from 1; 0 for a request to the counting server."""
+        return self.asked.turn if isinstance(self.asked, RequestReceived) else 0
 
     @property
     def evidence(self) -> tuple[Event, ...]:
@@ -243,8 +247,7 @@ def _budgets(ledger: Ledger) -> tuple[Budget, ...]:
         streams = streams_of(ledger, asked)
         turns: defaultdict[int, list[Attempt]] = defaultdict(list)
         for attempt in asked:
-            assert isinstance(attempt.asked, RequestReceived)
-            turns[attempt.asked.turn].append(attempt)
+            turns[attempt.turn].append(attempt)
         found += [Budget(tuple(group), limit, streams, turn) for turn, group in turns.items()]
     return tuple(found)
 
@@ -271,37 +274,48 @@ def _stories(ledger: Ledger) -> Iterator[tuple[RunStarted | None, list[Attempt]]
 # -- one after the other --------------------------------------------------------------------------------
 
 
-def followed(ledger: Ledger) -> tuple[tuple[Attempt, Attempt], ...]:
-    """Every attempt with the next one of the same client, where it can be told which that is.
+def followed(ledger: Ledger) -> tuple[tuple[Attempt, Attempt | None], ...]:
+    """Every attempt with the next one of the same client, or None; where that cannot be told, neither.
 
-    Of model turns that is the next one of the run, unless several were answered side by side. At the
-    counting server it is the next request of the same method to the same URL, within the same use of a fetch
-    tool where that was witnessed, after the first one was over.
+    Of model turns it is the next one of the run, unless several were answered side by side. At the counting
+    server it is the next request of the same method to the same URL, within the same use of a fetch tool
+    where that was witnessed; the first one has to be over by then.
     """
     return ledger.remembered(_followed)
 
 
-def _followed(ledger: Ledger) -> tuple[tuple[Attempt, Attempt], ...]:
-    pairs: list[tuple[Attempt, Attempt]] = []
+def _followed(ledger: Ledger) -> tuple[tuple[Attempt, Attempt | None], ...]:
+    pairs: list[tuple[Attempt, Attempt | None]] = []
     for _, made in attempts_by_run(ledger):
         asked = model_turns(made)
         if streams_of(ledger, asked) == 1:
-            pairs += pairwise(asked)
+            pairs += zip(asked, [*asked[1:], None], strict=True) if asked else ()
         pairs += _of_one_url(made)
     return tuple(pairs)
 
 
-def _of_one_url(made: Iterable[Attempt]) -> Iterator[tuple[Attempt, Attempt]]:
-    last: dict[tuple[str, str, str], Attempt] = {}
+def _of_one_url(made: Iterable[Attempt]) -> Iterator[tuple[Attempt, Attempt | None]]:
+    places: defaultdict[tuple[str, str, str], list[Attempt]] = defaultdict(list)
     for attempt in made:
-        if not isinstance(attempt.asked, HttpReceived):
-            continue
-        place = (attempt.asked.method, attempt.asked.url, attempt.call)
-        before = last.get(place)
-        last[place] = attempt
-        is_over = before is not None and before.end is not None and before.end.seq < attempt.asked.seq
-        if before is not None and is_over and attempt.call != "?":
-            yield before, attempt
+        if isinstance(attempt.asked, HttpReceived) and attempt.call != "?":
+            places[attempt.asked.method, attempt.asked.url, attempt.call].append(attempt)
+    for group in places.values():
+        for attempt, later in zip(group, [*group[1:], None], strict=True):
+            is_over = attempt.end is not None and (later is None or attempt.end.seq < later.asked.seq)
+            if is_over:
+                yield attempt, later
+
+
+def is_next(ledger: Ledger, first: Attempt, second: Attempt) -> bool:
+    """Whether nothing at all was received between the two: no new token, say, and no list of models."""
+    received = ledger.remembered(_received)
+    return received[second.asked.seq] == received[first.asked.seq] + 1
+
+
+def _received(ledger: Ledger) -> dict[int, int]:
+    """The number of each request by its place in the ledger."""
+    facts = sorted(fact.seq for fact in (*ledger.of(RequestReceived), *ledger.of(HttpReceived)))
+    return {seq: number for number, seq in enumerate(facts)}
 
 
 def is_same_request(first: Attempt, second: Attempt) -> bool:
