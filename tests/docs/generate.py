@@ -1,10 +1,14 @@
-"""Makes the reference pages from the code: ``python tests/docs/generate.py --write``."""
+"""Makes the reference pages from the code: ``python tests/docs/generate.py --write``.
+
+One page is made by running every mutant, and by ``python tests/mutants/table.py --write``.
+"""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import itertools
 import re
@@ -14,18 +18,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import fields
+
 import pytest_agentguard
 from pytest_agentguard import Reply, catalogue, plugin, reading, testing
-from pytest_agentguard._core import limits
+from pytest_agentguard._core import limits, script
 from pytest_agentguard._core import reply as reply_module
+from pytest_agentguard.reference.loop import Agent
 from pytest_agentguard.reports import catalogue_pages
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+_MANIFEST = Path(__file__).parents[1] / "requirements" / "manifest.py"
 COMMAND = "python tests/docs/generate.py --write"
 _MADE = f"<!-- Made from the code by `{COMMAND}`; do not edit. -->"
 _SECTION = re.compile(r" *# -- (.+?) -+$")
 _SPECIFICATION = re.compile(r" \((?:E\d|wire facts)[^)]*\)")  # where a docstring points outside these pages
-_COMMENT = re.compile(r"  # (.+)$")
 
 
 def rules() -> str:
@@ -36,6 +43,22 @@ def rules() -> str:
 def scenarios() -> str:
     """The page of scenarios."""
     return catalogue_pages.scenarios_page(catalogue.scenarios())
+
+
+def faults() -> str:
+    """The page of faults."""
+    return catalogue_pages.faults_page(catalogue.faults())
+
+
+def requirements() -> str:
+    """The page of requirements, which its own program makes."""
+    found = importlib.util.spec_from_file_location("manifest", _MANIFEST)
+    assert found is not None
+    assert found.loader is not None
+    manifest = importlib.util.module_from_spec(found)
+    sys.modules["manifest"] = manifest  # its dataclasses look for themselves there
+    found.loader.exec_module(manifest)
+    return str(manifest.page(manifest.rows()))
 
 
 # -- options ------------------------------------------------------------------------------------------
@@ -116,6 +139,13 @@ def replies() -> str:
         for name in methods:
             method = getattr(Reply, name)
             lines.append(f"| `{name}{_cell(_signature(method))}` | {_cell(_first(method))} |")
+    lines += ["", "## Kinds of fault", "", "A reply that is spoiled says how: rules read the kind as"]
+    lines += ["`ReplyStarted.fault`. The methods give it; `Reply().named(label, fault)` gives another one of"]
+    lines += [
+        "this list, and the first kind that is given stays. The [faults](faults.md) have ids of their own."
+    ]
+    lines += ["", "| kind | what goes wrong |", "|---|---|"]
+    lines += [f"| `{kind}` | {_cell(words)} |" for kind, words in script.KINDS.items()]
     return _page("Replies", lines)
 
 
@@ -185,16 +215,8 @@ def _sections(module: ModuleType) -> dict[str, list[ast.ClassDef]]:
 
 def _event(node: ast.ClassDef, source: list[str]) -> Iterator[str]:
     yield from ("", f"### {node.name}", "", (ast.get_docstring(node) or "").replace("``", "`"))
-    fields = [entry for entry in node.body if isinstance(entry, ast.AnnAssign)]
-    if fields:
-        yield from ("", "| field | type | default | meaning |", "|---|---|---|---|")
-    for entry in fields:
-        default = f"`{ast.unparse(entry.value)}`" if entry.value is not None else ""
-        default = default.replace("field(default_factory=dict)", "{}")
-        comment = _COMMENT.search(source[entry.lineno - 1])
-        kind = _cell(ast.unparse(entry.annotation))
-        meaning = _cell(comment[1]) if comment else ""
-        yield f"| `{ast.unparse(entry.target)}` | `{kind}` | {default} | {meaning} |"
+    table = list(fields.rows(node, source, _cell, {}))
+    yield from ["", *table] if table else []
 
 
 # -- limits, public names -----------------------------------------------------------------------------
@@ -225,6 +247,9 @@ def api() -> str:
         module = importlib.import_module(f"pytest_agentguard._core.{home}")
         names = sorted(name for name, place in pytest_agentguard._HOME.items() if place == home)
         lines += ["", f"## {title}", "", "From `pytest_agentguard`:", "", *_names(module, names)]
+        lines += fields.tables(module.__name__, names, _cell)
+    lines += ["", "## What the fixtures give", "", "None of it is imported; a test asks for the fixture."]
+    lines += fields.objects(_signature, _first, _cell)
     for module, text in (
         (reading, "Questions that many rules ask of a ledger. From `pytest_agentguard.reading`:"),
         (testing, "Conformance checks for extensions. From `pytest_agentguard.testing`:"),
@@ -282,6 +307,35 @@ def _documented(module: ModuleType) -> Mapping[str, str]:
     return found
 
 
+# -- the reference agent ------------------------------------------------------------------------------
+
+
+def reference_agent() -> str:
+    """The page of what a mutant may override."""
+    lines = ["The agent that the battery is tested against. A mutant takes one guard out: it overrides one"]
+    lines += ["method, or one of the classes that an agent names (`calls`, `intake`, `decoder`, …)."]
+    for name, found in _GUARDED.items():
+        lines += ["", f"## {name}", "", f"`{found.__module__}.{found.__name__}`. {_cell(_first(found))}", ""]
+        lines += ["| method | what it does |", "|---|---|"]
+        for method, value in _own_methods(found):
+            lines.append(f"| `{method}{_cell(_signature(value))}` | {_cell(_first(value))} |")
+    return _page("The reference agent", lines)
+
+
+def _own_methods(found: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for name, value in vars(found).items():
+        if inspect.isfunction(value) and not name.startswith("_"):
+            yield name, value
+
+
+_GUARDED: Mapping[str, type] = {
+    "An agent": Agent,
+    "Its decisions": Agent.__mro__[1],
+    "What is received": Agent.intake,
+    "Calls and their pieces": Agent.calls,
+}
+
+
 # -- pages --------------------------------------------------------------------------------------------
 
 
@@ -302,11 +356,14 @@ def _first(value: Any) -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "rules.md": rules,
     "scenarios.md": scenarios,
+    "faults.md": faults,
     "options.md": options,
     "replies.md": replies,
     "events.md": events_page,
     "limits.md": limits_page,
     "api.md": api,
+    "reference-agent.md": reference_agent,
+    "requirements.md": requirements,
 }
 
 
@@ -321,6 +378,7 @@ def main(arguments: list[str]) -> int:
         if "--write" in arguments:
             (FOLDER / name).write_text(PAGES[name](), encoding="utf-8")
         print(f"docs/reference/{name} {'written' if '--write' in arguments else 'is stale'}")
+    print("docs/reference/mutants.md is made by running every mutant: python tests/mutants/table.py --write")
     return 0 if "--write" in arguments else int(bool(stale))
 
 

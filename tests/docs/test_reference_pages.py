@@ -29,6 +29,51 @@ def test_every_public_name_is_in_the_page_of_public_names() -> None:
     assert [name for name in pytest_agentguard._HOME if f"| `{name}" not in page] == []
 
 
+def test_every_field_of_every_public_dataclass_is_in_the_page_of_public_names() -> None:
+    import dataclasses
+
+    import pytest_agentguard
+
+    page = generate.api()
+    public = {name: getattr(pytest_agentguard, name) for name in pytest_agentguard._HOME if name != "Reply"}
+    classes = {name: found for name, found in public.items() if isinstance(found, type)}
+    tables = {name: found for name, found in classes.items() if dataclasses.is_dataclass(found)}
+
+    for name, found in tables.items():
+        table = page.partition(f"### Fields of `{name}`\n")[2].partition("\n#")[0]
+        assert [f.name for f in dataclasses.fields(found) if f"\n| `{f.name}` |" not in table] == [], name
+
+
+def test_every_parameter_of_a_battery_in_a_test_is_in_the_page_of_public_names() -> None:
+    import inspect
+
+    from pytest_agentguard._plugin.fixtures import AgentGuard
+
+    line = next(line for line in generate.api().splitlines() if line.startswith("| `run_battery("))
+
+    assert [name for name in inspect.signature(AgentGuard.run_battery).parameters if name not in line] == [
+        "self"
+    ]
+
+
+def test_every_kind_of_fault_is_in_the_page_of_replies() -> None:
+    from pytest_agentguard._core.script import KINDS
+
+    page = generate.replies()
+
+    assert [kind for kind in KINDS if f"\n| `{kind}` | " not in page] == []
+
+
+def test_every_page_that_is_made_names_the_command_that_makes_it() -> None:
+    texts = {page.name: page.read_text(encoding="utf-8")[:300] for page in generate.FOLDER.glob("*.md")}
+    made = {name: text for name, text in texts.items() if "do not edit" in text}
+    commands = {name: re.findall(r"`python (\S+) --write`", text) for name, text in made.items()}
+
+    assert [name for name, found in commands.items() if len(found) != 1] == []
+    assert [found for (found,) in commands.values() if not (ROOT / found).is_file()] == []
+    assert set(commands) == {*generate.PAGES, "mutants.md"}
+
+
 def test_every_method_of_a_reply_is_in_its_page() -> None:
     from pytest_agentguard import Reply
 
