@@ -48,6 +48,22 @@ def test_a_good_agent_breaks_nothing_in_the_same_cases(agent, evidence):
     assert {check.invariant for check in checks if check.outcome == "held"} >= set(table.RULES)
 
 
+def test_a_good_agent_has_an_occasion_for_every_rule_of_every_scenario_it_met(evidence):
+    checks = [check for agent in table.REFERENCES for check in evidence.of(agent)]
+    met = {(check.scenario, check.invariant) for check in checks}
+    held = {(check.scenario, check.invariant) for check in checks if check.outcome == "held"}
+
+    assert met - held == REFUSED
+
+
+REFUSED = {
+    ("calls-with-one-id", "tool-runs-once"),
+    ("calls-without-ids", "tool-runs-once"),
+    ("duplicate-keys", "tool-runs-once"),
+}
+"""Where the reference runs nothing of a turn that other agents may make sense of."""
+
+
 def _is_bad(outcome: str) -> bool:
     return outcome in ("violated", "invalid")
 
