@@ -29,7 +29,7 @@ def test_a_turn_with_a_call_and_an_answer(dialect, mode):
 
     assert alarms(story.ledger) == []
     held = {id for id, verdict in verdicts(story.ledger).items() if verdict.outcome is Outcome.HELD}
-    assert held == {
+    assert held >= {
         "tool-runs-once", "nothing-dropped-in-silence", "transcript-is-valid", "same-answer-at-any-split"
     }  # fmt: skip
 
