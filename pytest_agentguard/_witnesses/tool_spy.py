@@ -176,17 +176,23 @@ class SpiedTool:
         return functions
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        invocation, arguments = self._start(args, kwargs)
-        if self._holds():
-            try:
+        invocation, arguments = self._bound(args, kwargs)
+        try:
+            self._started(invocation, arguments)
+            if self._holds():
                 self._gate.wait(self._behaviour.limit)
-            except BaseException:  # KeyboardInterrupt, or what a signal handler raises
-                if not self._cancelled(invocation):
-                    raise
+        except Exception:  # the recorder's
+            raise
+        except (
+            BaseException
+        ):  # KeyboardInterrupt, or what a signal handler raises, as soon as it is on record
+            if not self._cancelled(invocation):
+                raise
         return self._finish(invocation, arguments)
 
     async def _arun(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        invocation, arguments = self._start(args, kwargs)
+        invocation, arguments = self._bound(args, kwargs)
+        self._started(invocation, arguments)
         if self._holds():
             try:
                 await self._gate.passed(self._behaviour.limit)
@@ -195,18 +201,18 @@ class SpiedTool:
                     raise
         return self._finish(invocation, arguments)
 
-    def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
             given = {**({"*args": args} if args else {}), **kwargs}
             self._record(ToolMiscalled, error=str(error), arguments=as_json(given))
             raise TypeError(f"{self.name}() {error}") from None
-        arguments = _flat(bound)
-        invocation = self._invocation()
+        return self._invocation(), _flat(bound)
+
+    def _started(self, invocation: str, arguments: dict[str, Any]) -> None:
         self._calls.append(RecordedCall(arguments, invocation))
         self._record(ToolStarted, invocation=invocation, arguments=as_json(arguments))
-        return invocation, arguments
 
     def _holds(self) -> bool:
         return self._behaviour.does in ("hold", "swallow-cancel")
