@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pytest_agentguard._core.fault import Fault
@@ -79,7 +80,7 @@ def _rule(id: str, rule: Invariant, scenarios: Sequence[str]) -> list[str]:
         ("level", str(rule.level)),
         ("occasion", rule.occasion),
         ("why", rule.why),
-        ("source", rule.source),
+        ("source", _linked(rule.source)),
         ("remedy", rule.remedy),
         ("scenarios", ", ".join(f"`{name}`" for name in scenarios)),
     ]
@@ -91,6 +92,13 @@ def _rule(id: str, rule: Invariant, scenarios: Sequence[str]) -> list[str]:
     for ledger in breaks:
         lines += ["", "```text", *_example(ledger), "```"]
     return lines
+
+
+def _linked(source: str) -> str:
+    """A source with links to the pages that it names."""
+    facts = source.replace("wire facts §", "[wire facts](wire-facts.md) §")
+    facts = facts.replace("known defect ", "[known defect](wire-facts.md#known-defects) ")
+    return re.sub(r"\b(requirements?) (?=[A-Z]\d)", r"[\1](requirements.md) ", facts)
 
 
 def _of(shown: Sequence[object], there: Sequence[object]) -> str:
