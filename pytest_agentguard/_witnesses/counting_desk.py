@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from math import isfinite
 from urllib.parse import urljoin, urlsplit
 
 from pytest_agentguard._core import limits
@@ -34,8 +35,8 @@ class CountingDesk:
         effects: Effects,
         *,
         origin: str,
-        scheme: str,
-        address: str,
+        scheme: str = "http",
+        address: str = "127.0.0.1",
         hold_limit: float | None,
         encrypt: Admit | None = None,
     ) -> None:
@@ -181,7 +182,7 @@ def _place(url: str) -> tuple[str, str | None, int | None]:
 def _seconds(retry_after: str) -> float | None:
     """What Retry-After means, in seconds from now; None where it is not there or says nothing."""
     try:
-        return float(retry_after)
+        return seconds if isfinite(seconds := float(retry_after)) else None
     except ValueError:
         pass
     try:

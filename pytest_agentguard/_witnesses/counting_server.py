@@ -16,8 +16,10 @@ from pytest_agentguard._core.ledger import Recorder
 from pytest_agentguard._core.scenario import FetchCall, Route
 from pytest_agentguard._witnesses.barrier import Barrier
 from pytest_agentguard._witnesses.counted import Counted, Effects
+from pytest_agentguard._witnesses.counting_desk import CountingDesk
 from pytest_agentguard._witnesses.engine import Engine
 from pytest_agentguard._witnesses.http_answers import route_of
+from pytest_agentguard._witnesses.listener import Listener
 from pytest_agentguard._witnesses.origin import Origin
 from pytest_agentguard._witnesses.served import Served
 from pytest_agentguard._witnesses.tally import Tally
@@ -51,6 +53,7 @@ class CountingServer:
         self._effects = Effects(engine, self._tally)
         self._opening = threading.Lock()
         self._origins: dict[str, Origin] = {}
+        self._gate: Listener | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._is_closed = False
         self._first = self._origin("first")
@@ -91,16 +94,7 @@ class CountingServer:
     @property
     def tls_origin(self) -> Origin:
         """A port that speaks TLS; clients trust ``ca_file``. Raises ``UsageError`` without trustme."""
-        if "tls" in self._origins:
-            return self._origins["tls"]
-        from pytest_agentguard._witnesses.tls import authority
-
-        signer = authority()
-        self._folder = tempfile.TemporaryDirectory(prefix="agentguard-")
-        ca_file = f"{self._folder.name}/ca.pem"
-        with open(ca_file, "wb") as file:
-            file.write(signer.pem)
-        return self._origin("tls", scheme="https", encrypt=signer.encrypt, ca_file=ca_file)
+        return self._origin("tls", self._encryption)
 
     def resolve(self, path: str) -> str:
         """The URL of a path; in any text, ``{first} {other} {name} {port} {other_port}`` are filled in."""
@@ -202,7 +196,12 @@ class CountingServer:
 
     def barrier_url(self, lane: str = "") -> str:
         """Where a stop of ``lane`` is put on record, once everything that was sent before has been read."""
-        return self.barrier.url(self.root_url, lane)
+        with self._opening:
+            if self._gate is None:  # apart, so that who asks is no client
+                desk = CountingDesk(self._tally, self._effects, origin="barrier", hold_limit=None)
+                self._gate = Listener(self._engine, self.barrier.before(desk))
+                desk.listens(self._gate.port)
+        return self.barrier.url(f"http://127.0.0.1:{self._gate.port}", lane)
 
     def barrier_with(self, other: Endpoint | CountingServer) -> None:
         """Read both servers before a stop is put on record by either."""
@@ -216,13 +215,25 @@ class CountingServer:
         self._let_go("run-ended", lambda counted: True)
         for origin in self._origins.values():
             origin.close()
+        if self._gate is not None:
+            self._gate.close()
         self._effects.release("run-ended", lambda counted: True)  # clients that were closed just now
         if self._folder is not None:
             self._folder.cleanup()
 
     # -- inside ---------------------------------------------------------------------------------------
 
-    def _origin(self, name: str, **options: Any) -> Origin:
+    def _encryption(self) -> dict[str, Any]:
+        from pytest_agentguard._witnesses.tls import authority
+
+        signer = authority()
+        self._folder = tempfile.TemporaryDirectory(prefix="agentguard-")
+        ca_file = f"{self._folder.name}/ca.pem"
+        with open(ca_file, "wb") as file:
+            file.write(signer.pem)
+        return {"scheme": "https", "encrypt": signer.encrypt, "ca_file": ca_file}
+
+    def _origin(self, name: str, options: Callable[[], dict[str, Any]] = dict) -> Origin:
         if self._is_closed:
             raise UsageError("a counting server that has been closed: it ends with its test")
         with self._opening:
@@ -236,7 +247,7 @@ class CountingServer:
                     resolve=self._filled,
                     release=self._release_served,
                     hold_limit=self._hold_limit,
-                    **options,
+                    **options(),
                 )
         return self._origins[name]
 

@@ -38,9 +38,10 @@ class Frame:
 
 
 def without_body(plan: Plan) -> Plan:
-    """The same answer with no body, for HEAD; its length stays declared."""
+    """The same answer with no body, for HEAD; its length stays declared, and a hold before it stays."""
     length = () if _says(plan.headers, "content-length") else (("Content-Length", str(len(plan.body))),)
-    return replace(plan, headers=(*plan.headers, *length), body=b"", stop=None, moves=(), chunks=())
+    held = tuple((at, move) for at, move in plan.moves if at == 0 and isinstance(move, Hold))
+    return replace(plan, headers=(*plan.headers, *length), body=b"", stop=None, moves=held, chunks=())
 
 
 def fitted(plan: Plan) -> Plan:
@@ -63,12 +64,13 @@ def _frame(
         return Frame(b"", False, True)
     bodiless = status in _BODILESS
     said = bodiless or _says(headers, "transfer-encoding") or _says(headers, "content-length")
+    length = 0 if bodiless else length  # 205 says so; 204 and 304 say nothing
     closes = wants_close or (framing == "close" and not said)
     lines = [f"HTTP/1.1 {status} {_reason(status)}"]
     lines += [f"{name}: {value}" for name, value in headers]
     if framing == "chunked" and not said:
         lines.append("Transfer-Encoding: chunked")
-    elif framing == "length" and not said:
+    elif (framing == "length" and not said) or (status == 205 and not _says(headers, "content-length")):
         lines.append(f"Content-Length: {length}")
     if closes:
         lines.append("Connection: close")

@@ -10,6 +10,7 @@ from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import UsageError, unknown_name
 from pytest_agentguard._core.plan import End, Hold, Note, Plan, Repeat
 from pytest_agentguard._core.scenario import ROUTES, Route
+from pytest_agentguard._witnesses.framing import fitted
 
 ANY = "*"  # at the end of a path: whatever follows
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -90,7 +91,8 @@ def plan_of(route: Route, *, nonce: str, notes: tuple[Note, ...] = ()) -> Plan:
     if route.does == "drop":
         return Plan(status=0, framing="close", end=End.CUT)
     body = b"" if route.does == "redirect" else route.body.replace("{nonce}", nonce).encode()
-    plan = Plan(route.status, _headers(route), body, framing="length", notes=tuple((-1, n) for n in notes))
+    said = tuple((-1, note) for note in notes)
+    plan = fitted(Plan(route.status, _headers(route), body, framing="length", notes=said))
     match route.does:
         case "hold":
             return replace(plan, moves=((0, Hold("hold", route.seconds or limits.HOLD_SECONDS, "hold")),))
