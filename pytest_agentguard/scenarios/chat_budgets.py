@@ -155,7 +155,6 @@ def _never_again() -> Iterator[Scenario]:
         invariants=("no-retry-on-refusal", "no-request-past-budget"),
         lanes=_lanes(_REFUSALS),
         limits=Limits(attempts=3),
-        modes=_STREAM,
         hint="There is budget left, and yet the same request would be refused again.",
     )
     yield Scenario(
@@ -199,7 +198,6 @@ def _rounds() -> Iterator[Scenario]:
         invariants=("rounds-bounded", "exhaustion-is-not-success"),
         script=_endless,
         limits=Limits(rounds=3),
-        modes=_STREAM,
         requirements=("D04",),
         hint="The run ends after three turns, and its caller can tell that there is no answer.",
     )
@@ -209,7 +207,6 @@ def _rounds() -> Iterator[Scenario]:
         invariants=("limit-checked-first", "exhaustion-is-not-success"),
         script=_four_calls,
         limits=Limits(tool_calls=2),
-        modes=_STREAM,
         hint="Either all of a batch may run or none of it does.",
     )
 

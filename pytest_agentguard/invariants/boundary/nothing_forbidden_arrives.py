@@ -24,6 +24,8 @@ def check(ledger: Ledger) -> Iterator[Finding]:
         yield exercised(start)
         for request in _made_for(ledger, start):
             yield violated(f"request arrived for input={_shown(start)} url={request.url}", start, request)
+        for opened in _opened_for(ledger, start):
+            yield violated(f"connection for input={_shown(start)} address={opened.address}", start, opened)
         for blocked in ledger.after(start, ConnectBlocked):
             if _is_under_way(ledger, start, blocked):
                 facts = f"connect to address={blocked.address} had to be blocked for input={_shown(start)}"
@@ -51,6 +53,14 @@ def _made_for(ledger: Ledger, start: FetchStarted) -> Iterator[HttpReceived]:
         found = reading.fetch_of(ledger, request)
         if found is not None and found[0].seq == start.seq:
             yield request
+
+
+def _opened_for(ledger: Ledger, start: FetchStarted) -> Iterator[ConnectionAccepted]:
+    """Connections before anything was asked for that may have one."""
+    if not any(other.allowed for other in ledger.before(start, FetchStarted)):
+        for opened in ledger.after(start, ConnectionAccepted, allowed=True):
+            if _is_under_way(ledger, start, opened):
+                yield opened
 
 
 def _is_under_way(ledger: Ledger, start: FetchStarted, event: Event) -> bool:
@@ -101,12 +111,14 @@ INVARIANT = Invariant(
         Ledger([_ASKED, _LISTED, _REFUSED]),
         Ledger([_ASKED, _OPENED, _REFUSED]),
         Ledger([_ASKED, _BLOCKED, _REFUSED]),
+        Ledger([_ASKED, replace(_OPENED, allowed=True), _REFUSED]),
     ],
     silent=[
         Ledger([_ASKED, _REFUSED, replace(_ASKED, call="f2", allowed=True), _LISTED]),
         Ledger([_BEFORE[0], _BEFORE[2], _ASKED, _BEFORE[1], _REFUSED]),
         Ledger([*_BEFORE[:2], _OFFER, _OTHER, _BEFORE[2]]),
         Ledger([_ASKED, _REFUSED, _BLOCKED]),
+        Ledger([_BEFORE[0], _BEFORE[2], _ASKED, replace(_OPENED, allowed=True), _REFUSED]),
     ],
     idle=[Ledger(), Ledger(_BEFORE), Ledger([_BLOCKED])],
 )

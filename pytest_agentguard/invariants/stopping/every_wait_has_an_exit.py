@@ -42,8 +42,7 @@ def _response(ledger: Ledger, held: StreamHeld) -> Iterator[Finding]:
     if cancel is not None and (released is None or cancel.seq < released.seq):
         yield from _by_cancel(ledger, held, cancel, released, kind)
     elif limits:
-        since = reading.run_of(ledger, held) if "deadline" in limits else held
-        shown = reading.settled(ledger, held, max(limits.values()), since or held)
+        shown = reading.settled(ledger, held, min(limits.values()), held)
         if shown is not None:
             yield exercised(held, shown)
         if isinstance(shown, StreamReleased):

@@ -34,7 +34,7 @@ def check(ledger: Ledger) -> Iterator[Finding]:
         limits = {name: declared[name] for name in _LIMITS.get(held.why, ()) if name in declared}
         if not limits:
             continue
-        shown = reading.settled(ledger, held, max(limits.values()), held)
+        shown = reading.settled(ledger, held, min(limits.values()), held)
         if shown is None:
             continue
         yield exercised(held, shown)
