@@ -23,6 +23,7 @@ from pytest_agentguard._witnesses.served import Served
 from pytest_agentguard._witnesses.tally import Tally, cut
 
 _PORTS = {"http": 80, "https": 443}
+_ROUTES_SHOWN = 10
 Admit = Callable[[socket.socket], socket.socket]
 
 
@@ -151,7 +152,8 @@ class CountingDesk:
         return (Note(RedirectOffered, {**fields, "elsewhere": _place(target) != _place(asked)}),)
 
     def _unrouted(self, received: HttpReceived) -> tuple[Plan, Exchange]:
-        known = ", ".join(served.route.path for served in self._tally.served(self._origin)) or "none"
+        paths = [served.route.path for served in self._tally.served(self._origin)]
+        known = ", ".join(paths[:_ROUTES_SHOWN] + ["…"] * (len(paths) > _ROUTES_SHOWN)) or "none"
         said = f"met no route: {received.method} {received.url}; routes here: {known}"
         self._tally.problems.append(f"request {received.request} {said}")
         return self._plain(404, f"agentguard: request {received.request} {said}")
