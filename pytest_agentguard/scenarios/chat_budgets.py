@@ -82,20 +82,20 @@ def _within(setup: Setup) -> list[Reply]:
 def _shortly(setup: Setup) -> list[Lane]:
     statuses = (429, 503)
     return [
-        Lane(f"status-{status}", [Reply().status(status, retry_after=1), recovery(setup)])
+        Lane(f"status-{status}", [Reply().status(status, retry_after=2), recovery(setup)])
         for status in statuses
     ]
 
 
 def _waits() -> Iterator[Scenario]:
     yield Scenario(
-        id="retry-after-a-second",
-        summary="The provider is busy and says to come back in a second.",
+        id="retry-after-two-seconds",
+        summary="The provider is busy and says to come back in two seconds.",
         invariants=("retry-after-respected", "no-request-past-budget"),
         lanes=_shortly,
         limits=Limits(attempts=2),
         modes=_STREAM,
-        hint="To come back in a second, or not at all, is right; to come back at once is not.",
+        hint="To come back in two seconds, or not at all, is right; to come back at once is not.",
     )
     yield Scenario(
         id="retry-after-an-hour",
