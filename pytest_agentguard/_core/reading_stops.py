@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from pytest_agentguard._core.events import (
     ConnectionAccepted,
@@ -40,6 +39,7 @@ from pytest_agentguard._core.reading import (
 _TIMES = ("idle_timeout", "request_timeout", "deadline")
 _CANCELLED = re.compile(r"cancel|abort|interrupt|stopped|systemexit", re.IGNORECASE)
 _TIMED_OUT = re.compile(r"time_?out|timed_?out|deadline", re.IGNORECASE)
+_URL = re.compile(r"([a-z][a-z0-9+.-]*)://(?:[^/?#]*@)?([^/?#]*)([^?#]*)", re.IGNORECASE)
 _WENT_AWAY = ("exited", "signalled", "killed")  # ends of a process, which say nothing by an exception
 
 
@@ -230,11 +230,8 @@ def _end_by_time(ledger: Ledger, held: StreamHeld) -> RunEnded | FetchEnded | No
 
 def origin(url: str) -> tuple[str, str]:
     """Scheme, and host with port, of a URL; both empty where it is none."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "", ""
-    return parts.scheme.lower(), parts.netloc.rpartition("@")[2].lower()
+    found = _URL.match(url)
+    return ("", "") if found is None else (found[1].lower(), found[2].lower())
 
 
 def arrived_by(ledger: Ledger, offer: RedirectOffered) -> Iterator[HttpReceived]:
@@ -277,7 +274,5 @@ def _place(request: HttpReceived) -> tuple[tuple[str, str], str]:
 
 
 def _path(url: str) -> str:
-    try:
-        return urlsplit(url).path or "/"
-    except ValueError:
-        return ""
+    found = _URL.match(url)
+    return (found[3] or "/") if found is not None else ""

@@ -51,6 +51,8 @@ class Servers:
             self.counting = CountingServer(journal, engine=engine, hold_limit=hold_limit)
         if self.endpoint is not None and self.counting is not None:
             self.endpoint.barrier_with(self.counting)
+            self.counting.canary("key", self.endpoint.model_endpoint(next(iter(dialects))).api_key)
+            self.counting.canary("prompt", scenario.prompt)
 
     def __enter__(self) -> Servers:
         return self

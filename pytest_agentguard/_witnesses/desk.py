@@ -28,6 +28,7 @@ from pytest_agentguard._core.planning import Setting
 from pytest_agentguard._witnesses.delivery import Exchange
 from pytest_agentguard._witnesses.exchanges import Silent, Told, WireFiles
 from pytest_agentguard._witnesses.http_request import HttpRequest
+from pytest_agentguard._witnesses.redirects import with_redirect
 from pytest_agentguard._witnesses.requests import Requests
 from pytest_agentguard._witnesses.routes import Route, credentials, known_paths, route, shown_headers
 from pytest_agentguard._witnesses.script import Script, Scripted
@@ -185,7 +186,7 @@ class Desk:
             strict=self._strict,
             tools=view.tools,
         )
-        made = forms().plan(scripted.reply, setting)
+        made = with_redirect(forms().plan(scripted.reply, setting), event)
         told = Told(
             made,
             stream,

@@ -16,10 +16,10 @@ LATE = 1.5
 """How long a run is watched, s, where a tool that was left alone has its effect after one second."""
 
 
-def slow_record(does: str = "hold", limit: float = 1.0) -> ToolSpec:
-    """The standard tool, which takes ``limit`` seconds unless it is cancelled."""
+def slow_tool(name: str = "record", *, does: str = "hold", limit: float = 1.0) -> ToolSpec:
+    """The standard tool under any name; it takes ``limit`` seconds unless it is cancelled."""
     return ToolSpec(
-        name="record",
+        name=name,
         description="Record a value.",
         parameters=RECORD.parameters,
         behaviour=Behaviour(does=does, limit=limit),

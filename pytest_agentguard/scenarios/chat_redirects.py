@@ -28,7 +28,7 @@ def _redirected(status: int) -> Scenario:
         elsewhere=True,
         modes=("stream", "block") if status == 307 else ("stream",),
         requirements=("D05",),
-        hint="Whoever answers for the provider chooses where it goes; key and prompt were meant for one place.",
+        hint="Who answers for the provider says where it goes; key and prompt were meant for one place.",
     )
 
 
