@@ -92,7 +92,7 @@ def _sharing() -> Iterator[Scenario]:
             fetch=_one(route, FetchCall("one", workers=8), FetchCall("one")),
             limits=Limits(attempts=3),
             requirements=("B13",),
-            hint="Looking at the budget and taking from it is one step, or every worker finds the last attempt.",
+            hint="Looking and taking is one step, or every worker finds the last attempt still there.",
         )
 
 
