@@ -6,6 +6,7 @@ import asyncio
 import threading
 from typing import Any
 
+import httpcore  # noqa: F401 - loaded once, as in conftest: httpx imports it with the first request
 import httpx
 import pytest
 import trio
