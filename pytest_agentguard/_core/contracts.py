@@ -141,11 +141,11 @@ class Adapter:
 
     ``run(job)`` is a plain or an async function; it returns the answer (or a ``RunEnd``) or raises.
     ``backend`` runs an async one on ``asyncio`` or ``trio``. ``dialects`` and ``modes`` are what it offers;
-    ``declared`` limits that it keeps by itself, where a job sets none. ``cancel`` stops a synchronous run,
-    called from another thread; without it a synchronous run is stopped by SIGINT. ``kept`` gives, after a
-    cancel, the text that had arrived and was kept. ``fetch`` makes a fetch tool for a ``FetchJob``: a plain
-    or async callable that takes an input and returns a text or raises; its ``aclose`` or ``close`` is called
-    at the end, where it has one.
+    ``declared`` limits that it keeps by itself, where a job sets none. ``cancel`` stops the synchronous run
+    of the ``Job`` or ``FetchJob`` that it is given, called from another thread; without it, such a run is
+    stopped by SIGINT. ``kept`` gives, after a cancel, the text that had arrived and was kept. ``fetch`` makes
+    a fetch tool for a ``FetchJob``: a plain or async callable that takes an input and returns a text or
+    raises; its ``aclose`` or ``close`` is called at the end, where it has one.
     ``prepare`` is called once where the agent is loaded, before any run (imports, warm clients);
     ``start``/``stop`` surround each run. ``overlap`` is how many runs may go on at a time; ``distributions``
     are the packages whose versions the report names.
@@ -157,7 +157,7 @@ class Adapter:
     modes: tuple[str, ...] = MODES
     declared: Limits = Limits()
     backend: str = "asyncio"
-    cancel: Callable[[], Any] | None = None
+    cancel: Callable[[Any], Any] | None = None
     kept: Callable[[Job], str | None] | None = None
     fetch: Callable[[FetchJob], Callable[[str], Any]] | None = None
     prepare: Callable[[], Any] | None = None

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NoReturn
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.contracts import Adapter, Job
+from pytest_agentguard._core.contracts import Adapter, FetchJob, Job
 from pytest_agentguard._core.events import (
     Event,
     LeftBehind,
@@ -29,7 +29,7 @@ from pytest_agentguard._runner.fetching import Fetching
 from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.jobs import make_job, started
 from pytest_agentguard._runner.orders import JobOrder, RunOrder, as_json
-from pytest_agentguard._runner.stopping import Canceller, Stop, by_call, by_interrupt, cancellable
+from pytest_agentguard._runner.stopping import Canceller, Stop, Way, by_call, by_interrupt, cancellable
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
 
@@ -129,12 +129,12 @@ class Child:
         if job is None:
             return
         canceller = self._canceller_of(order)
+        fetching = None if order.fetch is None else self._fetching(order, job)
         try:
             if canceller is not None:
-                way = by_call(self._adapter.cancel) if self._adapter.cancel else by_interrupt()
-                canceller.aim(*way, on_loop=False)
-            if order.fetch is not None:
-                fields = self._fetching(order, job).run()
+                canceller.aim(*self._way(job if fetching is None else fetching.job), on_loop=False)
+            if fetching is not None:
+                fields = fetching.run()
             else:
                 result = self._adapter.run(job)
                 if inspect.isawaitable(result):
@@ -165,6 +165,11 @@ class Child:
             canceller.end()
             fields = {**fields, "kept": self._kept(job)}
         self._end(order.lane, fields)
+
+    def _way(self, job: Job | FetchJob) -> Way:
+        """How a synchronous run is cancelled."""
+        cancel = self._adapter.cancel
+        return by_interrupt() if cancel is None else by_call(lambda: cancel(job))
 
     def _canceller_of(self, order: JobOrder) -> Canceller | None:
         """What cancels this job: the first of a run, where the run says so."""

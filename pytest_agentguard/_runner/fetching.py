@@ -31,6 +31,7 @@ class Fetching:
     journal: JournalFile
     stop: Stop
     canceller: Canceller | None = None
+    job: FetchJob = field(init=False)  # what the tool is made for
     _cancelled: bool = field(default=False, init=False)
     _opened: float = field(default=0.0, init=False)
     _past_deadline: bool = field(default=False, init=False)
@@ -41,12 +42,9 @@ class Fetching:
         assert self.order.fetch is not None
         return self.order.fetch
 
-    def open(self) -> Callable[[str], Any]:
-        """Have the tool made. Its deadline counts from here."""
-        assert self.adapter.fetch is not None
-        self._opened = clock.now()
+    def __post_init__(self) -> None:
         script = self.script
-        job = FetchJob(
+        self.job = FetchJob(
             allowed=dict(script.allowed),
             limits=self.order.limits,
             token=script.token,
@@ -54,7 +52,12 @@ class Fetching:
             body=script.body,
             workdir=self.workdir,
         )
-        return self.adapter.fetch(job)
+
+    def open(self) -> Callable[[str], Any]:
+        """Have the tool made. Its deadline counts from here."""
+        assert self.adapter.fetch is not None
+        self._opened = clock.now()
+        return self.adapter.fetch(self.job)
 
     # -- on a loop ------------------------------------------------------------------------------------
 

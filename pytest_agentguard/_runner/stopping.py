@@ -25,6 +25,9 @@ _connect = socket.create_connection  # taken now, since an agent may replace wha
 Deliver = Callable[[Callable[[], None]], object]
 """Has an action run where the agent runs and cannot go on meanwhile: on its loop, or in its main thread."""
 
+Way = tuple[Callable[[], object], Deliver]
+"""What cancels, and how it is delivered."""
+
 
 class Stop:
     """Puts a stop on record: once everything that was sent before it has been read by the servers."""
@@ -172,7 +175,7 @@ async def _cancellable_in_trio(run: Callable[[], Awaitable[Any]], canceller: Can
     return fields
 
 
-def by_call(act: Callable[[], object]) -> tuple[Callable[[], object], Deliver]:
+def by_call(act: Callable[[], object]) -> Way:
     """For a synchronous agent with a ``cancel`` of its own, called from another thread than it runs in.
 
     It goes on meanwhile, so the stop is on record only once it has been told.
@@ -185,7 +188,7 @@ def by_call(act: Callable[[], object]) -> tuple[Callable[[], object], Deliver]:
     return _nothing, deliver
 
 
-def by_interrupt() -> tuple[Callable[[], object], Deliver]:
+def by_interrupt() -> Way:
     """For a synchronous agent in the main thread: SIGINT, whose handler runs where the agent runs."""
     pending: list[Callable[[], None]] = []
 

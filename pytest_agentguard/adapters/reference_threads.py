@@ -23,8 +23,8 @@ def _run(job: Job) -> str:
         return agent.run()
 
 
-def _cancel() -> None:
-    _runs().cancel()
+def _cancel(job: Job | FetchJob) -> None:
+    _runs().cancel(job)
 
 
 def _kept(job: Job) -> str | None:
@@ -36,7 +36,7 @@ def _fetch(job: FetchJob) -> Any:
     from pytest_agentguard.reference.fetch_threads import ThreadFetchTool
 
     tool = ThreadFetchTool(job)
-    _runs().begin(tool)
+    _runs().begin(job, tool)
     return tool
 
 

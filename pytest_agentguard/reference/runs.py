@@ -54,38 +54,40 @@ class Runs:
 class ThreadRuns(Runs):
     """The same for runs in threads, which ``cancel`` stops from another one.
 
-    A cancel that finds nothing to stop has come too early: it stops what begins next.
+    A cancel that finds nothing to stop has come too early: it stops the run when it begins.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._lock = threading.Lock()
-        self._going: weakref.WeakSet[Cancellable] = weakref.WeakSet()
-        self._early = False
+        self._going: weakref.WeakValueDictionary[int, Cancellable] = weakref.WeakValueDictionary()
+        self._early: set[int] = set()  # both by the identity of the job
 
     @contextmanager
     def run_of(self, job: Any, agent: Any) -> Iterator[None]:
         """Around one run, which can be cancelled meanwhile."""
         with super().run_of(job, agent):
-            self.begin(agent)
+            self.begin(job, agent)
             try:
                 yield
             finally:
                 with self._lock:
-                    self._going.discard(agent)
+                    self._going.pop(id(job), None)
 
-    def begin(self, one: Cancellable) -> None:
+    def begin(self, job: Any, one: Cancellable) -> None:
         """It can be cancelled from now on, as long as it is there."""
         with self._lock:
-            self._going.add(one)
-            early, self._early = self._early, False
+            self._going[id(job)] = one
+            early = id(job) in self._early
+            self._early.discard(id(job))
         if early:
             one.cancel()
 
-    def cancel(self) -> None:
-        """Stop all that is going on. Called from another thread."""
+    def cancel(self, job: Any) -> None:
+        """Stop the run of this job and no other. Called from another thread."""
         with self._lock:
-            going = list(self._going)
-            self._early = not going
-        for one in going:
+            one = self._going.get(id(job))
+            if one is None:
+                self._early.add(id(job))
+        if one is not None:
             one.cancel()

@@ -330,7 +330,7 @@ def cancelled_scope(found, job, on):
 def cancelled_thread(found, job, on):
     def cancel():
         arrived(on.ledger, ToolStarted)
-        found.cancel()
+        found.cancel(job)
         job.tools[0].release()
 
     canceller = threading.Thread(target=cancel)
@@ -343,12 +343,13 @@ def cancelled_thread(found, job, on):
 CANCELS = dict(zip(ADAPTERS, (cancelled_task, cancelled_scope, cancelled_thread), strict=True))
 
 
-def test_a_cancel_that_comes_too_early_stops_the_next_run():
+def test_a_cancel_that_comes_too_early_stops_its_run_and_no_other():
     found = catalogue.adapter("reference-threads")
     with stage("openai-chat", "stream", [CALL, ANSWER]) as on:
-        found.cancel()
+        job = as_job(on.job())
+        found.cancel(job)
         with pytest.raises(errors.RunCancelled):
-            found.run(as_job(on.job()))
+            found.run(job)
         assert on.asked == 0
 
         assert found.run(as_job(on.job())) == "The answer is final-91c2."
@@ -357,8 +358,11 @@ def test_a_cancel_that_comes_too_early_stops_the_next_run():
 def test_a_cancel_reaches_a_fetch_tool_in_a_thread():
     found = catalogue.adapter("reference-threads")
     with site(hold) as place:
-        tool = found.fetch(FetchJob(allowed={"one": f"{place.url}/one"}))
-        canceller = threading.Thread(target=lambda: place.arrived.acquire(timeout=BOUND) and found.cancel())
+        job = FetchJob(allowed={"one": f"{place.url}/one"})
+        tool = found.fetch(job)
+        canceller = threading.Thread(
+            target=lambda: place.arrived.acquire(timeout=BOUND) and found.cancel(job)
+        )
         canceller.start()
         with pytest.raises(errors.RunCancelled):
             tool("one")
