@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from pytest_agentguard import Dialect, Frame, Lane, Reply, Scenario, Variant, Where, catalogue
+from pytest_agentguard import (
+    Dialect,
+    FetchCall,
+    FetchScript,
+    Frame,
+    Lane,
+    Reply,
+    Route,
+    Scenario,
+    Variant,
+    Where,
+    catalogue,
+)
 from pytest_agentguard.testing import check_dialect, check_invariant, check_scenario
 
 DIALECTS = catalogue.dialects()
@@ -184,6 +196,42 @@ _FOUR = "exactly one of script, vary, lanes and fetch is needed, not"
 )  # fmt: skip
 def test_a_flaw_of_a_scenario_is_named(changes, problem):
     assert problem in scenario(**changes)
+
+
+def fetched(**changes: Any) -> list[str]:
+    script = FetchScript(routes=(Route(path="/one"),), allowed={"one": "/one"}, calls=(FetchCall("one"),))
+    return scenario(script=None, surface="fetch", fetch=replace(script, **changes))
+
+
+def test_a_fetch_script_conforms():
+    assert fetched() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"calls": ()}, "fetch has no calls"),
+        ({"allowed": {"one": "/on"}}, "fetch allows 'one' and has no route '/on'; did you mean '/one'?"),
+        (
+            {"calls": (FetchCall("two"),)},
+            "fetch calls 'two' with allowed=True, which is not among the allowed ids",
+        ),
+        (
+            {"calls": (FetchCall("one", allowed=False),)},
+            "fetch calls 'one' with allowed=False, which is among the allowed ids",
+        ),
+    ],
+)
+def test_a_flaw_of_a_fetch_script_is_named(changes, problem):
+    assert fetched(**changes) == [problem]
+
+
+def test_a_surface_without_its_script_is_named():
+    assert scenario(surface="fetch") == ["the surface fetch and fetch= go together"]
+
+
+def test_a_control_needs_no_rule():
+    assert scenario(invariants=(), control=True) == []
 
 
 def test_what_is_wrong_on_purpose_is_no_flaw():

@@ -13,7 +13,7 @@ from pytest_agentguard._core.errors import AgentguardError, nearest, unknown_nam
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard._core.reply import Reply
-from pytest_agentguard._core.scenario import Lane, Scenario, Setup
+from pytest_agentguard._core.scenario import FetchScript, Lane, Scenario, Setup
 from pytest_agentguard._core.script import NONCE
 from pytest_agentguard._core.turn import ToolCall
 
@@ -47,7 +47,7 @@ def _described(scenario: Scenario) -> Iterator[str]:
         text = getattr(scenario, name).strip()
         if text and not text.endswith("."):
             yield f"{name} does not end with a full stop"
-    if not scenario.invariants:
+    if not (scenario.invariants or scenario.control):
         yield "invariants is empty"
 
 
@@ -75,6 +75,24 @@ def _scripted(scenario: Scenario) -> Iterator[str]:
         yield "variants and vary go together"
     if scenario.together and scenario.lanes is None:
         yield "together needs lanes"
+    if (scenario.surface == "fetch") != (scenario.fetch is not None):
+        yield "the surface fetch and fetch= go together"
+    if scenario.fetch is not None:
+        yield from _fetched(scenario.fetch)
+
+
+def _fetched(script: FetchScript) -> Iterator[str]:
+    """What does not fit together of the routes, the list of what is allowed, and the calls."""
+    if not script.calls:
+        yield "fetch has no calls"
+    paths = [route.path for route in script.routes]
+    for id, path in script.allowed.items():
+        if path.partition("?")[0] not in paths:
+            yield f"fetch allows {id!r} and has no route {path!r}{nearest(path, paths)}"
+    for call in script.calls:
+        if call.allowed != (call.input in script.allowed):
+            listed = "not among" if call.allowed else "among"
+            yield f"fetch calls {call.input!r} with allowed={call.allowed}, which is {listed} the allowed ids"
 
 
 # -- its replies --------------------------------------------------------------------------------------

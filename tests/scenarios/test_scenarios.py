@@ -17,14 +17,11 @@ FINAL = "final-kabcdef"
 PAIRS = [(dialect, mode) for dialect in ("openai-chat", "anthropic") for mode in ("stream", "block")]
 CHAT = [s for s in catalogue.scenarios().values() if s.surface == "chat"]
 
-LATER = {"partial-text-kept"}
-"""Rules of the stream family whose scenarios come with the runs that are cancelled."""
-
-STREAM_RULES = [
-    id for id, rule in catalogue.invariants().items() if rule.family == "stream" and id not in LATER
-]
+STREAM_RULES = [id for id, rule in catalogue.invariants().items() if rule.family == "stream"]
+STREAMED = [pair for pair in PAIRS if pair[1] == "stream"]
 SOMEWHERE = {
-    "marker-ends-the-wait": [pair for pair in PAIRS if pair[1] == "stream"],
+    "marker-ends-the-wait": STREAMED,
+    "partial-text-kept": STREAMED,
     "stream-and-block-agree": [("openai-chat", "both"), ("anthropic", "both")],
 }
 """Where a rule applies that does not apply in every dialect and mode."""
