@@ -23,6 +23,7 @@ WATCH_SECONDS = 0.5  # how long a run is watched after its end
 WATCH_LATE_EFFECT_SECONDS = 1.5  # … where a late-effect canary is set
 PROCESS_GRACE_SECONDS = 2.0  # how long a process may take to go away
 RUN_MEMORY_BYTES = 2 * 1024 * 1024 * 1024  # address space growth that ends a run
+ORIGINS = 4096  # files, sockets, threads and commands, each, of which it is remembered who asked for them
 OUTPUT_BYTES = 256 * 1024  # what is kept of a run's stdout and stderr, each
 TEXT_SHOWN = 300  # characters of a body or prompt that a report shows
 EVENTS_SHOWN = 400  # facts of a ledger that a story shows, then only their number
