@@ -9,10 +9,11 @@ import signal
 import sys
 from collections.abc import Callable
 
+from pytest_agentguard._witnesses.processes import contents
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LINUX = sys.platform == "linux"
-_PIECE = 64 * 1024
 
 
 def _found_prctl() -> Callable[..., int] | None:
@@ -24,19 +25,6 @@ def _found_prctl() -> Callable[..., int] | None:
 
 
 _call_prctl = _found_prctl()
-_open, _read, _close = os.open, os.read, os.close  # taken now: an agent may replace what is in `os`
-
-
-def contents(path: str) -> bytes:
-    """All of a small file that the kernel makes up, read without what `open` sets up. Raises ``OSError``."""
-    descriptor = _open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        pieces = []
-        while piece := _read(descriptor, _PIECE):
-            pieces.append(piece)
-        return b"".join(pieces)
-    finally:
-        _close(descriptor)
 
 
 def become_subreaper() -> bool:

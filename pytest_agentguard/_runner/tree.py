@@ -1,53 +1,25 @@
-"""The processes below one: found while they are alive, and ended for good."""
+"""The processes of a run: whose they are, and their end for good."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._runner.system import contents
 from pytest_agentguard._witnesses import clock
+from pytest_agentguard._witnesses.processes import COMMAND, described, lists_children
+from pytest_agentguard._witnesses.processes import Process as Process
+from pytest_agentguard._witnesses.processes import below as below
+from pytest_agentguard._witnesses.processes import children as children
 
 TOKEN = "AGENTGUARD_RUN"
-_COMMAND = 200  # characters of a command line
-_HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One living process."""
-
-    pid: int
-    command: str
-
-    @property
-    def is_helper(self) -> bool:
-        """Whether the standard library keeps it for as long as its parent lives."""
-        return any(name in self.command for name in _HELPERS)
-
-
-def below(pid: int) -> list[Process]:
-    """Every living descendant of ``pid``, parents first; zombies are dead."""
-    found = _children_listed(pid) if _lists_children() else _children_walked(pid)
-    return [process for process in found if process is not None]
-
-
-def children(pid: int) -> list[int]:
-    """The direct children of ``pid``."""
-    if _lists_children():
-        return list(_listed(pid))
-    import psutil
-
-    return [process.pid for process in psutil.Process(pid).children()]
 
 
 def whole(pid: int) -> list[Process]:
     """``pid`` itself, where it is alive, and every living descendant."""
-    root = _described(pid) if _lists_children() else Process(pid, "")
+    root = described(pid) if lists_children() else Process(pid, "")
     return ([root] if root is not None else []) + below(pid)
 
 
@@ -64,7 +36,7 @@ def with_token(run: str) -> list[Process]:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.pid != os.getpid() and process.environ().get(TOKEN) == run:
-                found.append(Process(process.pid, " ".join(process.cmdline())[:_COMMAND]))
+                found.append(Process(process.pid, " ".join(process.cmdline())[:COMMAND]))
     return found
 
 
@@ -119,46 +91,3 @@ def reap() -> list[tuple[int, int]]:
 def _reap_into(reaped: Callable[[int, int], object]) -> None:
     for pid, status in reap():
         reaped(pid, status)
-
-
-def _lists_children() -> bool:
-    me = os.getpid()
-    return os.path.exists(f"/proc/{me}/task/{me}/children")
-
-
-def _children_listed(pid: int) -> Iterator[Process | None]:
-    """Linux: the kernel lists the children of each thread, so only our own processes are looked at."""
-    for child in _listed(pid):
-        yield _described(child)
-        yield from _children_listed(child)
-
-
-def _listed(pid: int) -> Iterator[int]:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return
-    for thread in threads:
-        with contextlib.suppress(OSError):
-            yield from map(int, contents(f"/proc/{pid}/task/{thread}/children").split())
-
-
-def _described(pid: int) -> Process | None:
-    try:
-        state = contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0]
-        command = contents(f"/proc/{pid}/cmdline").replace(b"\0", b" ")
-    except OSError:
-        return None
-    if state in b"ZX":
-        return None
-    return Process(pid, command.decode("utf-8", "backslashreplace").strip()[:_COMMAND])
-
-
-def _children_walked(pid: int) -> Iterator[Process | None]:
-    import psutil
-
-    with contextlib.suppress(psutil.Error):
-        for process in psutil.Process(pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error, OSError):
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    yield Process(process.pid, " ".join(process.cmdline())[:_COMMAND])
