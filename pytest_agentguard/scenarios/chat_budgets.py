@@ -60,7 +60,7 @@ def _attempts() -> Iterator[Scenario]:
     yield Scenario(
         id="failures-within-budget",
         summary="Two turns fail twice each and then succeed, under a budget of three attempts for each.",
-        invariants=_SPENT,
+        invariants=(*_SPENT, "idempotency-key-stable"),
         script=_within,
         limits=Limits(attempts=3),
         modes=_STREAM,
