@@ -217,9 +217,11 @@ def _end_by_time(ledger: Ledger, held: StreamHeld) -> RunEnded | FetchEnded | No
     end: RunEnded | FetchEnded | None = fetch[1] if fetch is not None else outcome
     if end is None or end.how in ("returned", *_WENT_AWAY):
         return None
+    if ledger.first_after(held, StopRequested, by="cancel") is not None:
+        return None  # also where it is on record a moment after the end: a thread is told first
     again = next(requests_after(ledger, held), None) or ledger.first_after(held, HttpReceived)
-    released, cancel = release_of(ledger, held), ledger.first_after(held, StopRequested, by="cancel")
-    others: list[Event] = [e for e in (again, cancel) if e is not None]
+    released = release_of(ledger, held)
+    others: list[Event] = [] if again is None else [again]
     if released is not None and released.by != "client-closed":
         others.append(released)
     return end if all(end.seq < other.seq for other in others) else None

@@ -84,16 +84,14 @@ _TIMEOUTS = (
 )
 
 
-def _beside(label: str, seconds: float, setup: Setup) -> Lane:
-    reply = Reply().text("The answer is ", setup.final).pause(seconds, after_piece(0, 0))
-    return Lane(label, [reply.named(f"answer after {seconds:g} s")])
-
-
 def _one_blocks(setup: Setup) -> Sequence[Lane]:
-    blocking = record().pause(0.15, after_piece(0, 1)).named("a call of the tool that blocks")
+    """While the tool runs, one of the others has its answer, and after that time goes by with the third."""
+    text = Reply().text("The answer is ", setup.final)
+    held = text.pause(0.45, after_piece(0, 0)).hold(after_piece(0, 0), limit=0.35)
     return [
-        Lane("blocking", [blocking, answer(setup).times(2)]),
-        *(_beside(f"beside-{n}", 0.25 + 0.3 * n, setup) for n in (1, 2)),
+        Lane("blocking", [record().pause(0.15, after_piece(0, 1)), answer(setup).times(2)]),
+        Lane("beside", [text.pause(0.3, after_piece(0, 0)).named("answer after 0.3 s")]),
+        Lane("later", [held.named("held for a while")]),
     ]
 
 

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pytest_agentguard import Finding, Invariant, Ledger, Level, exercised, violated
+from pytest_agentguard import Finding, Invariant, Ledger, Level, exercised, reading, violated
 from pytest_agentguard.events import (
     Event,
-    ReplyStarted,
     RequestReceived,
     RunEnded,
     RunStarted,
     StreamEnded,
+    StreamHeld,
+    StreamReleased,
     ToolCancelled,
     ToolFinished,
     ToolStarted,
     Witness,
 )
 
-_APART = 0.2  # s between the planned ends of two replies: a tool that runs through both takes that long
-
 
 def check(ledger: Ledger) -> Iterator[Finding]:
-    """Two answers that were planned to end one well after the other show that time went by in the tool.
+    """A response that was held until its own limit, all within the tool, shows that time went by in it.
 
-    In between, the run with the first of the two had everything that it needed to go on.
+    A run that had its whole answer before that hold began had everything that it needed to go on.
     """
     lanes = ledger.by_lane()
     for lane, part in lanes.items():
-        others = {name: other for name, other in lanes.items() if name != lane}
+        others = [other for name, other in lanes.items() if name != lane]
         for start in part.of(ToolStarted):
             over = _end_of(part, start)
             if over is not None and others:
@@ -42,62 +41,57 @@ def _end_of(part: Ledger, start: ToolStarted) -> Event | None:
     )
 
 
-def _meanwhile(start: ToolStarted, over: Event, others: dict[str, Ledger]) -> Iterator[Finding]:
+def _meanwhile(start: ToolStarted, over: Event, others: Sequence[Ledger]) -> Iterator[Finding]:
     """Of the answers that were whole while the tool ran: was any of them taken?"""
+    hold = max(_holds(start, over, others), key=lambda hold: hold[0].seq, default=None)
+    if hold is None:
+        return
     whole = [
-        (reply, end, part)
-        for part in others.values()
+        (end, part)
+        for part in others
         for end in part.of(StreamEnded, complete=True)
-        if start.seq < end.seq < over.seq
-        for reply in part.of(ReplyStarted, stream=end.stream)
-        if reply.seq < start.seq
+        if start.seq < end.seq < hold[0].seq
     ]
     if not whole:
         return
-    first = min(whole, key=lambda found: found[1].seq)
-    last = max(whole, key=lambda found: found[1].seq)
-    if last[0].paused - first[0].paused < _APART or first[0].seq > last[0].seq:
-        return
-    steps = [step for _, end, part in whole if (step := _step(part, end, over)) is not None]
-    yield exercised(start, first[1], over)
-    if not steps:
+    first = whole[0][0]
+    yield exercised(start, first, *hold, over)
+    if not any(_steps(part, end, over) for end, part in whole):
         yield violated(
-            f"tool={start.tool} lane={start.lane} froze runs={len({r.lane for r, _, _ in whole})}: "
-            f"lane={first[1].lane} had its answer and made no step",
-            start, first[1], last[1], over,
+            f"tool={start.tool} lane={start.lane} froze lane={first.lane}: "
+            f"it had its answer, stream={first.stream}, and made no step",
+            start, first, *hold, over,
         )  # fmt: skip
 
 
-def _step(part: Ledger, end: StreamEnded, over: Event) -> Event | None:
-    """What the other run did with its answer before the tool was over."""
-    for kind in (RequestReceived, ToolStarted, RunEnded):
-        step = part.first_after(end, kind)
-        if step is not None and step.seq < over.seq:
-            return step
-    return None
+def _holds(
+    start: Event, over: Event, others: Sequence[Ledger]
+) -> Iterator[tuple[StreamHeld, StreamReleased]]:
+    """Holds that began and came to their own limit while the tool ran."""
+    for part in others:
+        for held in part.of(StreamHeld):
+            released = reading.release_of(part, held)
+            if (
+                released is not None
+                and released.by == "limit"
+                and start.seq < held.seq < released.seq < over.seq
+            ):
+                yield held, released
 
 
-def _beside(name: str, paused: float) -> tuple[ReplyStarted, StreamEnded, RunEnded]:
-    """Start, end and outcome of a run beside the tool."""
-    reply = ReplyStarted(
-        witness=Witness.ENDPOINT,
-        lane=name,
-        stream=f"{name}1",
-        request=f"{name}r1",
-        finish="stop",
-        paused=paused,
-    )
-    end = StreamEnded(witness=Witness.ENDPOINT, lane=name, stream=f"{name}1", complete=True)
-    return reply, end, RunEnded(witness=Witness.RUNNER, lane=name, how="returned", answer="done")
+def _steps(part: Ledger, end: StreamEnded, over: Event) -> bool:
+    """Whether the other run did something with its answer before the tool was over."""
+    steps = (part.first_after(end, kind) for kind in (RequestReceived, ToolStarted, RunEnded))
+    return any(step is not None and step.seq < over.seq for step in steps)
 
 
 _JOB = RunStarted(witness=Witness.RUNNER, lane="a")
 _RUN = ToolStarted(witness=Witness.TOOL_SPY, lane="a", tool="record", invocation="i1")
 _DONE = ToolFinished(witness=Witness.TOOL_SPY, lane="a", tool="record", invocation="i1")
-_B, _B_END, _B_OVER = _beside("b", 0.3)
-_C, _C_END, _C_OVER = _beside("c", 0.6)
-_ALIKE = replace(_C, paused=0.35)
-_BEGUN = [_JOB, _B, _C, _RUN]
+_WHOLE = StreamEnded(witness=Witness.ENDPOINT, lane="b", stream="b1", complete=True)
+_TAKEN = RunEnded(witness=Witness.RUNNER, lane="b", how="returned", answer="done")
+_HELD = StreamHeld(witness=Witness.ENDPOINT, lane="c", stream="c1", hold="h1", why="hold")
+_FREED = StreamReleased(witness=Witness.ENDPOINT, lane="c", stream="c1", hold="h1", by="limit")
 
 INVARIANT = Invariant(
     check,
@@ -105,20 +99,21 @@ INVARIANT = Invariant(
     why="On a loop that stands still nothing goes on: no other conversation, no timeout, no cancel.",
     source="requirements A43, B15",
     remedy="Run a synchronous tool in a thread of its own, and await that.",
-    occasion="a tool that ran while two other runs had their answers, well after each other",
+    occasion="a tool that ran while another run had its answer, and for some time after that",
     holds=[
-        Ledger([*_BEGUN, _B_END, _B_OVER, _C_END, _DONE, _C_OVER]),
-        Ledger([*_BEGUN, _B_END, _C_END, _B_OVER, _C_OVER, _DONE]),
+        Ledger([_JOB, _RUN, _WHOLE, _TAKEN, _HELD, _FREED, _DONE]),
+        Ledger([_JOB, _RUN, _WHOLE, _HELD, _FREED, _TAKEN, _DONE]),
     ],
-    breaks=[Ledger([*_BEGUN, _B_END, _C_END, _DONE, _B_OVER, _C_OVER])],
+    breaks=[Ledger([_JOB, _RUN, _WHOLE, _HELD, _FREED, _DONE, _TAKEN])],
     silent=[
-        Ledger([*_BEGUN, _B_END, _DONE, _B_OVER, _C_END, _C_OVER]),
-        Ledger([_JOB, _B, _ALIKE, _RUN, _B_END, _C_END, _DONE, _B_OVER, _C_OVER]),
+        Ledger([_JOB, _RUN, _WHOLE, _HELD, _DONE, _TAKEN, _FREED]),
+        Ledger([_JOB, _RUN, _HELD, _FREED, _WHOLE, _DONE, _TAKEN]),
+        Ledger([_JOB, _RUN, _WHOLE, _HELD, replace(_FREED, by="client-closed"), _DONE, _TAKEN]),
     ],
     idle=[
         Ledger(),
         Ledger([_JOB, _RUN, _DONE]),
-        Ledger([_JOB, _RUN, _B, _C, _B_END, _C_END, _DONE, _B_OVER, _C_OVER]),
+        Ledger([_JOB, _RUN, _WHOLE, _DONE, _TAKEN]),
     ],
     across_lanes=True,
 )

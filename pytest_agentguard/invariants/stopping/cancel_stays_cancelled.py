@@ -39,15 +39,24 @@ def check(ledger: Ledger) -> Iterator[Finding]:
 def _ends(ledger: Ledger, stop: StopRequested) -> Iterator[RunEnded | FetchEnded]:
     """What the cancel had to end: fetch calls that were under way, or else the run."""
     if reading.fetches(ledger):
-        for start, over in reading.open_fetches(ledger, stop):
-            if over is not None and not _was_answered(ledger, start, stop):
-                yield over
+        yield from _fetches(ledger, stop)
         return
     end = reading.end_of_run(ledger, stop)
     if end is None or end.how in ("exited", "signalled", "killed"):
         return  # a process that went away says nothing of how it took the cancel
     if not (end.how == "returned" and _had_answer(ledger, stop)):
         yield end
+
+
+def _fetches(ledger: Ledger, stop: StopRequested) -> Iterator[FetchEnded]:
+    """A thread is told before the stop is on record, so that its call may be over by then."""
+    told = [end for end in ledger.before(stop, FetchEnded) if reading.is_cancellation(end)]
+    if told:
+        yield from told
+        return
+    for start, end in reading.open_fetches(ledger, stop):
+        if end is not None and not _was_answered(ledger, start, stop):
+            yield end
 
 
 def _was_answered(ledger: Ledger, start: FetchStarted, stop: StopRequested) -> bool:
@@ -76,6 +85,7 @@ _WHOLE = [
 _ASKED = FetchStarted(witness=Witness.RUNNER, call="f1", input="slow")
 _ARRIVED = HttpReceived(witness=Witness.COUNTING_SERVER, request="h1", url="http://127.0.0.1:80/slow")
 _GONE = FetchEnded(witness=Witness.RUNNER, call="f1", how="cancelled")
+_REFUSED = replace(_GONE, call="f2", how="raised", error_type="app.NothingLeft")
 _BACK = replace(_GONE, how="returned", result="ok")
 _ANSWERED = HttpAnswered(witness=Witness.COUNTING_SERVER, request="h1", status=200)
 _GROUP = replace(
@@ -118,6 +128,7 @@ INVARIANT = Invariant(
         Ledger([_JOB, _STOP, _GROUP]),
         Ledger([_JOB, _STOP, replace(_RAISED, how="failed", error="cancelled by the user")]),
         Ledger([_JOB, _ENDED, _STOP]),
+        Ledger([_JOB, _ASKED, _ARRIVED, _GONE, replace(_ASKED, call="f2"), _STOP, _REFUSED]),
         Ledger([_JOB, *_WHOLE, _STOP, _RETURNED]),
         Ledger([_JOB, _ASKED, _ARRIVED, _ANSWERED, _STOP, _BACK]),
     ],

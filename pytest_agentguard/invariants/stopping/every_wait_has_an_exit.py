@@ -39,7 +39,7 @@ def _response(ledger: Ledger, held: StreamHeld) -> Iterator[Finding]:
     limits = reading.waits_under(ledger, held)
     cancel = ledger.first_after(held, StopRequested, by="cancel")
     released = reading.release_of(ledger, held)
-    if cancel is not None and (released is None or cancel.seq < released.seq):
+    if cancel is not None and _is_cancelled(ledger, held, cancel, released):
         yield from _by_cancel(ledger, held, cancel, released, kind)
     elif limits:
         shown = reading.settled(ledger, held, min(limits.values()), held)
@@ -50,12 +50,22 @@ def _response(ledger: Ledger, held: StreamHeld) -> Iterator[Finding]:
             yield violated(f"wait={kind} not ended by {ways}, stream={held.stream}", held, shown)
 
 
+def _is_cancelled(
+    ledger: Ledger, held: StreamHeld, cancel: StopRequested, released: StreamReleased | None
+) -> bool:
+    """Whether the cancel met this wait; a thread is told of it a moment before it is on record."""
+    if released is None or cancel.seq < released.seq:
+        return True
+    asked = [*ledger.after(held, RequestReceived), *ledger.after(held, HttpReceived)]
+    return released.by == "client-closed" and not any(request.seq < cancel.seq for request in asked)
+
+
 def _by_cancel(
     ledger: Ledger, held: StreamHeld, cancel: StopRequested, released: StreamReleased | None, kind: str
 ) -> Iterator[Finding]:
     """The wait has to be over before the held response is let go at its own limit."""
     signs: list[Event | None] = [
-        ledger.first_after(cancel, ClientClosed, stream=held.stream),
+        ledger.first_after(held, ClientClosed, stream=held.stream),
         ledger.first_after(cancel, FetchEnded),
         ledger.first_after(cancel, RunEnded),
     ]
@@ -112,6 +122,7 @@ INVARIANT = Invariant(
     holds=[
         Ledger([_LIMITED, _ASKED, _HELD, _CLOSED, _RAISED]),
         Ledger([_JOB, _ASKED, _HELD, _STOP, _CLOSED, _CANCELLED]),
+        Ledger([_JOB, _ASKED, _HELD, _CLOSED, replace(_RELEASED, by="client-closed"), _STOP, _CANCELLED]),
         Ledger([_JOB, *_FETCH, _STOP, _GONE]),
         Ledger([_JOB, _RUN, _STOP, _TOOL_CANCELLED, _CANCELLED]),
     ],

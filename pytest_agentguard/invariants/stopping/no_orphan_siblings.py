@@ -46,7 +46,7 @@ def _trigger(ledger: Ledger, end: RunEnded) -> Event | None:
     if run is None or end.how == "killed":
         return None
     for stop in reading.stops(ledger):
-        if run.seq < stop.seq < end.seq:
+        if reading.run_of(ledger, stop) == run:
             return stop
     if end.how not in ("raised", "failed", "cancelled", "limited"):
         return None
@@ -91,6 +91,7 @@ INVARIANT = Invariant(
     breaks=[
         Ledger([*_BOTH, _ENDED, _DONE]),
         Ledger([_JOB, _SLOW, _STOP, _STOPPED, _DONE]),
+        Ledger([_JOB, _SLOW, _STOPPED, _STOP, _DONE]),
         Ledger([_JOB, _SLOW, _STOP, replace(_CANCELLED, swallowed=True), _STOPPED, _DONE]),
     ],
     silent=[

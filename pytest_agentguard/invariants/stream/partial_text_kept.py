@@ -16,7 +16,7 @@ def check(ledger: Ledger) -> Iterator[Finding]:
         if end is None or end.kept is None:
             continue
         for held in ledger.before(stop, StreamHeld):
-            for stream in ledger.after(stop, StreamEnded, stream=held.stream):
+            for stream in ledger.after(held, StreamEnded, stream=held.stream):
                 text = _words(stream.text_sent)
                 if not text or stream.complete:
                     continue
@@ -59,6 +59,7 @@ INVARIANT = Invariant(
     ],
     breaks=[
         Ledger([_JOB, _HELD, _STOP, _LOST, _LEFT]),
+        Ledger([_JOB, _HELD, _LEFT, _STOP, _LOST]),
         Ledger([_JOB, _HELD, _STOP, replace(_KEPT, kept="First"), _LEFT]),
     ],
     silent=[
@@ -68,7 +69,7 @@ INVARIANT = Invariant(
     idle=[
         Ledger(),
         Ledger([_JOB, _HELD, _STOP, replace(_KEPT, kept=None), _LEFT]),
-        Ledger([_JOB, _HELD, _LEFT, _STOP, _LOST]),
+        Ledger([_JOB, _STOP, _HELD, _LOST, _LEFT]),
         Ledger([_JOB, _HELD, _LOST, _LEFT]),
     ],
 )
