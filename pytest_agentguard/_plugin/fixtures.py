@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_agentguard._core.contracts import Adapter, Job, Limits
 from pytest_agentguard._core.errors import LimitReached, UsageError
-from pytest_agentguard._core.events import RunEnded, RunStarted, TranscriptRejected, Witness, WitnessFailed
+from pytest_agentguard._core.events import (
+    RunEnded,
+    RunStarted,
+    StopRequested,
+    TranscriptRejected,
+    Witness,
+    WitnessFailed,
+)
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.verdict import Outcome, Verdict, judge, undelivered
 from pytest_agentguard._plugin.runs import UNSAID, Run, ended_by
@@ -93,6 +100,17 @@ class AgentGuard:
             self.release()
             raise UsageError(UNSAID)
         self._ended(how="returned", answer=run.answered)
+
+    def stop(self, by: str = "cancel", *, at: str = "", again: bool = False) -> None:
+        """Put on record that the agent is told to stop now, behind everything that it has sent so far.
+
+        To be called just before the cancel, where the agent cannot run meanwhile: in its own loop or thread.
+        """
+        for endpoint in self._endpoints:
+            endpoint.barrier.drain()
+        for server in self._counting:
+            server.barrier.drain()
+        self.ledger.record(StopRequested, witness=Witness.RUNNER, by=by, at=at, again=again)
 
     def run_battery(
         self,

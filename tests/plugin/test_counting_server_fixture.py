@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import threading
 from typing import Any
 
@@ -12,7 +14,14 @@ import pytest
 import trio
 from plugin.conftest import Suite
 
-from pytest_agentguard.events import EffectDone, HttpReceived, RunStarted, StreamReleased
+from pytest_agentguard.events import (
+    EffectDone,
+    HttpReceived,
+    RequestReceived,
+    RunStarted,
+    StopRequested,
+    StreamReleased,
+)
 
 CLIENT: dict[str, Any] = {"trust_env": False, "verify": False, "timeout": 20}
 
@@ -132,6 +141,54 @@ def test_a_server_and_an_endpoint_in_one_test_have_one_ledger(
     agentguard.story()
     kinds = [type(fact).__name__ for fact in agentguard.ledger]
     assert kinds == ["ConnectionAccepted", "HttpReceived", "HttpAnswered", "RequestReceived"]
+
+
+@pytest.mark.parametrize(("late", "outcome"), [(False, {"passed": 1}), (True, {"failed": 1})])
+def test_a_call_after_the_stop_fails_the_test(suite: Suite, late: bool, outcome: dict[str, int]) -> None:
+    result = suite(
+        _SUITE
+        + f"""
+import asyncio
+
+@pytest.mark.agentguard("no-call-after-stop")
+async def test_it(counting_server, agentguard):
+    held = counting_server.route("/x", hold=True)
+    async def agent():
+        async with httpx.AsyncClient(trust_env=False, verify=False) as client:
+            try:
+                await client.get(held.url)
+            except asyncio.CancelledError:
+                if {late}:
+                    held.release()
+                    await client.get(held.url)
+                raise
+    with pytest.raises(asyncio.CancelledError), agentguard.run():
+        task = asyncio.create_task(agent())
+        await held.arrived
+        agentguard.stop(at="request")
+        task.cancel()
+        await task
+"""
+    )
+    result.assert_outcomes(**outcome)
+    if late:
+        result.stdout.fnmatch_lines(["*no-call-after-stop violated*", "*StopRequested * at=request*"])
+
+
+def test_a_stop_comes_behind_what_was_sent_to_the_server_and_to_the_endpoint(
+    counting_server: Any, sse_endpoint: Any, agentguard: Any
+) -> None:
+    counting_server.route("/x")
+    request = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
+    with contextlib.ExitStack() as open_:
+        for server in (counting_server, sse_endpoint) * 10:
+            client = open_.enter_context(socket.create_connection(("127.0.0.1", server.port), 5))
+            client.sendall(request)
+        agentguard.stop()
+    (stop,) = agentguard.ledger.of(StopRequested)
+    before = [len(agentguard.ledger.before(stop, kind)) for kind in (HttpReceived, RequestReceived)]
+    assert before == [10, 10]
+    assert (stop.by, stop.at, stop.again) == ("cancel", "", False)
 
 
 # -- what fails a test, and what does not ---------------------------------------------------------------
