@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_agentguard import Ledger, reading
+from pytest_agentguard import Ledger, Reply, catalogue, reading
+from pytest_agentguard._core.ids import CountedIds
+from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard.events import (
     ClientClosed,
     Event,
@@ -212,3 +214,14 @@ def test_something_else_in_between_is_seen():
 
     assert not reading.is_next(ledger, first, second)
     assert reading.is_next(ledger, second, third)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("3600", 3600.0), (0.5, 0.5), ("Wed, 21 Oct 2026 07:28:00 GMT", None), ("-1", None)]
+)
+def test_a_planned_reply_says_how_many_seconds_its_client_is_asked_to_wait(said, seconds):
+    setting = Setting(catalogue.dialect("openai-chat"), "stream", CountedIds("0"))
+    made = plan(Reply().status(429, retry_after=said), setting)
+    started = next(note.fields for _, note in made.notes if note.kind is ReplyStarted)
+
+    assert started.get("retry_after") == seconds
