@@ -136,23 +136,10 @@ class CountingServer:
         ask for.
         """
         route = route_of(
-            path,
-            status=status,
-            redirect=redirect,
-            drop=drop,
-            slow=slow,
-            hold=hold,
-            limit=limit,
-            oversize=oversize,
-            endless=endless,
-            partial=partial,
-            body=body,
-            retry_after=f"{retry_after}",
-            effect=effect,
-            allowed=allowed,
-            times=times,
-            then=then,
-        )
+            path, status=status, redirect=redirect, drop=drop, slow=slow, hold=hold, limit=limit,
+            oversize=oversize, endless=endless, partial=partial, body=body, retry_after=f"{retry_after}",
+            effect=effect, allowed=allowed, times=times, then=then,
+        )  # fmt: skip
         return self._first.add(route)
 
     def add(self, route: Route) -> Served:
