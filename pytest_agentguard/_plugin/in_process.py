@@ -148,7 +148,8 @@ def _stories(results: Iterable[CaseResult], level: str) -> Iterator[str]:
 
 def _rerun(case: Case) -> str:
     modes = "" if case.mode == "both" else f", modes=[{case.mode!r}]"
-    chosen = f"scenarios=[{case.scenario.id!r}], dialects=[{case.dialect!r}]{modes}"
+    strict = ", strict=True" if case.scenario.strict else ""
+    chosen = f"scenarios=[{case.scenario.id!r}], dialects=[{case.dialect!r}]{modes}{strict}"
     return f"agentguard.run_battery({case.agent}, {chosen})"
 
 

@@ -95,6 +95,49 @@ def test_agent_that_does_nothing_fails_and_one_that_cannot_be_asked_too(judged: 
     judged(source).assert_outcomes(passed=2)
 
 
+def test_strict_scenarios_are_added_by_the_argument(judged: Suite) -> None:
+    source = """
+        import pytest
+        from agents import careful
+
+        ONE = {"scenarios": ["marker-missing"], "dialects": ["openai-chat"], "modes": ["stream"]}
+
+        def test_by_the_argument(agentguard):
+            with pytest.raises(AssertionError, match="cases=0 judged=0"):
+                agentguard.run_battery(careful, **ONE)
+            with pytest.raises(AssertionError, match="modes=.'stream'., strict=True"):
+                agentguard.run_battery(careful, strict=True, **ONE)
+        """
+    judged(source).assert_outcomes(passed=1)
+
+
+def test_an_adapter_with_a_typo_is_named(judged: Suite) -> None:
+    source = """
+        import pytest
+        from agents import careful
+        from pytest_agentguard import Adapter, UsageError
+
+        def test_it(agentguard):
+            with pytest.raises(UsageError, match="agent 'mine': unknown mode 'blok'; did you mean 'block'"):
+                agentguard.run_battery(Adapter(name="mine", run=careful, modes=("blok",)))
+        """
+    judged(source).assert_outcomes(passed=1)
+
+
+def test_rules_that_are_invalid_for_one_reason_share_a_story(judged: Suite) -> None:
+    source = """
+        import pytest
+        from agents import quick
+
+        def test_it(agentguard):
+            with pytest.raises(AssertionError) as found:
+                agentguard.run_battery(quick, scenarios="control", dialects="openai-chat", modes="stream")
+            assert str(found.value).count("____") == 2
+            assert "and so     tool-runs-once, nothing-dropped-in-silence, " in str(found.value)
+        """
+    judged(source).assert_outcomes(passed=1)
+
+
 def test_wrong_use_is_named(judged: Suite) -> None:
     source = """
         import pytest
