@@ -221,9 +221,17 @@ def _started(reply: Reply, setting: Setting, status: int, content_type: str, tur
 
 
 def _retry_after(reply: Reply) -> float | None:
-    """The seconds that the reply asks a client to wait; None for a date, and where it does not ask."""
-    said = next((value for name, value in reply.headers if name.lower() == "retry-after"), "")
-    return float(said) if said.replace(".", "", 1).isdecimal() else None
+    """The seconds that the reply asks a client to wait; None for a date, and where it does not ask.
+
+    Several SDKs prefer ``retry-after-ms`` where both are there, so nothing longer can be expected of them.
+    """
+    headers = {name.lower(): value for name, value in reversed(reply.headers)}
+    milliseconds, seconds = _number(headers.get("retry-after-ms")), _number(headers.get("retry-after"))
+    return seconds if milliseconds is None else milliseconds / 1000
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text is not None and text.replace(".", "", 1).isdecimal() else None
 
 
 def _note(kind: Any, setting: Setting, fields: dict[str, Any]) -> Note:

@@ -99,7 +99,7 @@ def _sharing() -> Iterator[Scenario]:
 # -- what is tried again ----------------------------------------------------------------------------------
 
 
-def _again() -> Iterator[Scenario]:
+def _waits() -> Iterator[Scenario]:
     busy = Route(path="/busy", does="fail", status=429, retry_after="2", times=1, then=Route(path="/busy"))
     yield Scenario(
         id="fetch-retry-after",
@@ -120,6 +120,9 @@ def _again() -> Iterator[Scenario]:
         seconds=7.0,
         hint="A wait that does not fit into the deadline is a failure now, not in an hour.",
     )
+
+
+def _again() -> Iterator[Scenario]:
     refused = tuple(
         Route(path=f"/{status}", does="fail", status=status) for status in (400, 401, 403, 404, 422)
     )
@@ -160,4 +163,4 @@ def _again() -> Iterator[Scenario]:
     )
 
 
-SCENARIOS = (*_failures(), *_sharing(), *_again())
+SCENARIOS = (*_failures(), *_sharing(), *_waits(), *_again())

@@ -225,3 +225,10 @@ def test_a_planned_reply_says_how_many_seconds_its_client_is_asked_to_wait(said,
     started = next(note.fields for _, note in made.notes if note.kind is ReplyStarted)
 
     assert started.get("retry_after") == seconds
+
+
+def test_milliseconds_take_the_place_of_seconds():
+    reply = Reply().status(429, retry_after=3600).header("retry-after-ms", "500")
+    made = plan(reply, Setting(catalogue.dialect("openai-chat"), "stream", CountedIds("0")))
+
+    assert [note.fields.get("retry_after") for _, note in made.notes if note.kind is ReplyStarted] == [0.5]
