@@ -21,7 +21,8 @@ class Barrier:
     """What listeners have in common that are read together before a stop is recorded.
 
     Asked with ``by``, ``at``, ``again`` and ``lane`` in the query, it reads everything that clients have sent
-    so far to any of the listeners, records ``StopRequested`` and answers 204.
+    so far to any of the listeners, records ``StopRequested`` and answers 204. What a client sends ahead on a
+    connection that is still being answered is a request only when its turn comes.
     """
 
     def __init__(self, recorder: Recorder) -> None:

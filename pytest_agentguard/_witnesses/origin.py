@@ -25,9 +25,10 @@ _TRIES = 8  # ports that are free on IPv4 and taken on IPv6 are rare
 
 
 class Origin:
-    """One port, seen as ``host``. It is open when it is made; where that fails, making it raises.
+    """One port, with routes and counts of its own. It is open when it is made, or making it raises.
 
-    ``names`` are the origins that its requests may come to: it has two names where it has two host names.
+    ``resolve`` fills addresses into a text, ``release`` lets go of what one route holds. ``encrypt`` makes
+    TLS of an accepted connection; ``ca_file`` is what its clients trust.
     """
 
     def __init__(
