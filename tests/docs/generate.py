@@ -191,7 +191,8 @@ def events_page() -> str:
     lines += [
         "Every fact has `witness`, `lane`, `seq` (its place in the ledger) and `t` (system-wide monotonic"
     ]
-    lines += ["time, s). Neither `seq` nor `t` takes part in comparison."]
+    lines += ["time, s). Neither `seq` nor `t` takes part in comparison.", ""]
+    lines += ["`ReplyStarted.fault` is one of the [kinds of fault](replies.md#kinds-of-fault)."]
     for name in _EVENT_MODULES:
         module = importlib.import_module(f"pytest_agentguard._core.{name}")
         for section, classes in _sections(module).items():
