@@ -53,15 +53,16 @@ def test_a_good_agent_has_an_occasion_for_every_rule_of_every_scenario_it_met(ev
     met = {(check.scenario, check.invariant) for check in checks}
     held = {(check.scenario, check.invariant) for check in checks if check.outcome == "held"}
 
-    assert met - held == REFUSED
+    assert met - held == WITHOUT_OCCASION
 
 
-REFUSED = {
+WITHOUT_OCCASION = {
     ("calls-with-one-id", "tool-runs-once"),
     ("calls-without-ids", "tool-runs-once"),
     ("duplicate-keys", "tool-runs-once"),
+    ("tool-fails-beside-another", "no-orphan-siblings"),
 }
-"""Where the reference runs nothing of a turn that other agents may make sense of."""
+"""Where the reference runs nothing of a turn that others make sense of, or one call after the other."""
 
 
 def _is_bad(outcome: str) -> bool:
