@@ -26,11 +26,14 @@ from pytest_agentguard.catalogue import dialects, invariant
 
 if TYPE_CHECKING:
     from pytest_agentguard._plugin.in_process import BatteryReport
+    from pytest_agentguard._plugin.leftovers import Leftovers
     from pytest_agentguard._plugin.tool_spies import ToolSpies
     from pytest_agentguard._witnesses.counting_server import CountingServer
     from pytest_agentguard._witnesses.endpoint import Endpoint
     from pytest_agentguard._witnesses.engine import Engine
+    from pytest_agentguard._witnesses.origins import Origins
 
+LEFTOVERS = "nothing-left-behind"  # the rule that has a test's body watched
 _NO_LIMITS = Limits()
 
 
@@ -43,6 +46,7 @@ class AgentGuard:
         *,
         engine: Callable[[], Engine],
         scratch: Callable[[], Path],
+        origins: Callable[[], Origins],
         limits: Limits = _NO_LIMITS,
         seed: str = "0",
         strict: bool = False,
@@ -54,6 +58,8 @@ class AgentGuard:
         self._name = name
         self._engine = engine
         self._scratch = scratch
+        self._origins = origins
+        self._leftovers: Leftovers | None = None
         self._limits = limits
         self._seed = seed
         self._strict = strict
@@ -188,15 +194,26 @@ class AgentGuard:
 
     # -- for the verdict --------------------------------------------------------------------------------
 
-    def conclude(self, rules: Mapping[str, bool]) -> str:
+    def look_for_leftovers(self) -> None:
+        """Take down what is there now: what comes from here on has to be gone when the test is judged."""
+        from pytest_agentguard._plugin.leftovers import Leftovers
+
+        self._leftovers = Leftovers(self._origins())
+
+    def conclude(self, rules: Mapping[str, bool], *, failed: bool = False) -> str:
         """Release what is held, judge, and say all that is wrong; empty where nothing is.
 
-        ``rules`` says for each id whether the rule may stay unexercised.
+        ``rules`` says for each id whether the rule may stay unexercised, ``failed`` that the test has failed
+        by itself.
         """
         self.judged = True
         try:
             self.release()
             self._settle()
+            if self._leftovers is not None:
+                ports = self._engine().ports if self._endpoints or self._counting else ()
+                self._leftovers.record(self.ledger, ports, failed=failed)
+                self._settle()
         except LimitReached as stuck:
             self.findings = f"not judged: {stuck}"
             return self.findings

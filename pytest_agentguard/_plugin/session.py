@@ -17,8 +17,10 @@ from pytest_agentguard._plugin.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_agentguard._witnesses.engine import Engine
+    from pytest_agentguard._witnesses.origins import Origins
 
 _ENGINE = pytest.StashKey["tuple[int, Engine]"]()
+_ORIGINS = pytest.StashKey["Origins"]()
 _SCRATCH = pytest.StashKey[Path]()
 _GUARD = pytest.StashKey[AgentGuard]()
 
@@ -30,6 +32,7 @@ def opening(item: pytest.Item, limits: Limits) -> AgentGuard:
         item.nodeid,
         engine=partial(engine_of, item.config),
         scratch=partial(scratch_of, item.config),
+        origins=partial(origins_of, item.config),
         limits=limits,
         seed=f"{settings.seed or 0}/{item.nodeid}",
         strict=settings.strict,
@@ -52,6 +55,15 @@ def engine_of(config: pytest.Config) -> Engine:
         config.stash[_ENGINE] = (os.getpid(), engine)
         config.add_cleanup(engine.stop)
     return engine
+
+
+def origins_of(config: pytest.Config) -> Origins:
+    """What remembers who made what in this process; it cannot be taken out again, so there is one."""
+    from pytest_agentguard._witnesses.origins import Origins
+
+    if _ORIGINS not in config.stash:
+        config.stash[_ORIGINS] = Origins()
+    return config.stash[_ORIGINS]
 
 
 def scratch_of(config: pytest.Config) -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_agentguard._plugin.fixtures import AgentGuard
+from pytest_agentguard._plugin.fixtures import LEFTOVERS, AgentGuard
 from pytest_agentguard._plugin.marker import asked
 from pytest_agentguard._plugin.session import guard_of, opening
 
@@ -70,7 +70,9 @@ class Verdicts:
         wanted = asked(item)
         guard = guard_of(item)
         if wanted.rules and (guard is None or guard.judged):
-            opening(item, wanted.limits)
+            guard = opening(item, wanted.limits)
+        if guard is not None and LEFTOVERS in wanted.rules:
+            guard.look_for_leftovers()
         try:
             result = yield
         except _OWN_ENDS:
@@ -118,7 +120,7 @@ def _conclude_beside(item: pytest.Item) -> None:
     if guard is None:
         return
     try:
-        guard.conclude(asked(item).rules)
+        guard.conclude(asked(item).rules, failed=True)
     except Exception as problem:
         guard.findings = f"not judged: {type(problem).__name__}: {problem}"
 

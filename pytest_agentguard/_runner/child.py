@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import inspect
 import os
 import signal
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
 from typing import Any, NoReturn
 
@@ -30,8 +31,10 @@ from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.jobs import make_job, started
 from pytest_agentguard._runner.orders import JobOrder, RunOrder, as_json
 from pytest_agentguard._runner.stopping import Canceller, Stop, Way, by_call, by_interrupt, cancellable
+from pytest_agentguard._runner.tasks import TaskBirths, in_spite_of_cancels
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
+from pytest_agentguard._witnesses.leaks import trio_tasks
 
 # taken now, since an agent may replace what is in a module
 _write, _fstat = os.write, os.fstat
@@ -47,7 +50,7 @@ class Notes:
         self._inode = os.fstat(descriptor).st_ino
 
     def send(self, what: str, lane: str = "") -> bool:
-        """``ready``, ``ended`` with a lane, or ``watched``; False where it cannot be told any more."""
+        """``ready``, ``ended`` with a lane, ``spawned``, ``watched``; False where nobody can be told."""
         try:
             if _fstat(self._descriptor).st_ino != self._inode:
                 return False
@@ -55,6 +58,10 @@ class Notes:
         except OSError:
             return False
         return True
+
+    def spawned(self, command: str, place: str) -> None:
+        """A command becomes a process, which was asked for at this place."""
+        self.send("spawned", as_json([command, place]))
 
 
 class Child:
@@ -77,7 +84,7 @@ class Child:
         if self._order.memory:
             system.reset_peak()
             self._resident = system.resident_bytes()
-        self._before = leftovers.Before()
+        self._before = leftovers.Before(self._order, self._notes.spawned)
         if self._canceller is not None:
             self._before.mine.add(self._canceller.thread)
         try:
@@ -191,15 +198,14 @@ class Child:
         """An async agent on asyncio: all jobs on one loop, which keeps running while the run is watched."""
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
-            lanes = _LaneOfTask(loop)
-            main = loop.create_task(self._all_in_asyncio(lanes))
+            main = loop.create_task(self._all_in_asyncio(TaskBirths(loop, _lane)))
             while not main.done():
                 try:
                     loop.run_until_complete(main)
                 except (KeyboardInterrupt, SystemExit):
                     traceback.print_exc()  # of a task beside the jobs; who waits for it sees it as well
 
-    async def _all_in_asyncio(self, lane_of: Callable[[asyncio.Task[Any]], str | None]) -> NoReturn:
+    async def _all_in_asyncio(self, births: TaskBirths) -> NoReturn:
         await self._acall(self._adapter.start)
         at_once = asyncio.Semaphore(self._order.at_once)
         before = set(asyncio.all_tasks())
@@ -209,13 +215,15 @@ class Child:
                 await self._one_async(job)
 
         tasks = {asyncio.create_task(lane(job)) for job in self._order.jobs}
-        await _in_spite_of_cancels(lambda: asyncio.wait(tasks))
+        await in_spite_of_cancels(lambda: asyncio.wait(tasks))
         await self._acall(self._adapter.stop)
         self._after_jobs()
         until = clock.now() + self._order.watch
-        await _in_spite_of_cancels(lambda: asyncio.sleep(until - clock.now()))
+        await in_spite_of_cancels(lambda: asyncio.sleep(until - clock.now()))
         own = self._order.own_lane
-        self._leave(leftovers.tasks_left(before | tasks, lambda task: lane_of(task) or own))
+        pending = [task for task in asyncio.all_tasks() if not task.done()]
+        lane_of, before = (lambda task: births.lane(task) or own), before | tasks
+        self._leave(leftovers.tasks_left(before, pending, lane_of, births.place))
         self._leave(self._before.left(own))
         self._over()
 
@@ -231,12 +239,18 @@ class Child:
 
         async def everything() -> None:
             await self._acall(self._adapter.start)
+            before = trio_tasks()
             async with trio.open_nursery() as nursery:
                 for job in self._order.jobs:
                     nursery.start_soon(lane, job)
             await self._acall(self._adapter.stop)
             self._after_jobs()
             await trio.sleep(self._order.watch)
+            own = self._order.own_lane
+            found = leftovers.tasks_left(before, trio_tasks(), lambda task: task.context.get(_lane) or own)
+            self._leave(found)
+            self._leave(self._before.left(own))
+            self._over()
 
         trio.run(everything)
 
@@ -278,10 +292,11 @@ class Child:
         if self._order.memory:
             grown = max(0, system.peak_bytes() - self._resident)
             self._record(MemoryMeasured, self._order.own_lane, grown=grown, sent=0)
+        gc.collect()  # what only a reference cycle holds is closed while the run is watched
 
     def _leave(self, found: Iterable[leftovers.Found]) -> None:
-        for lane, kind, what in found:
-            self._record(LeftBehind, lane, kind=kind, what=what)
+        for lane, left in found:
+            self._record(LeftBehind, lane, **left._asdict())
 
     def _over(self) -> NoReturn:
         """The supervisor ends this process once it has looked at what is below it."""
@@ -314,43 +329,9 @@ def prepare(order: RunOrder, supervisor: int) -> None:
         os._exit(1)  # it died before we could ask to go with it
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     system.limit_memory(limits.RUN_MEMORY_BYTES)
+    leftovers.own_temporary_folder(order)
     os.environ.update(order.env)
     os.environ[tree.TOKEN] = tree.token(order.id, supervisor)
-
-
-class _LaneOfTask:
-    """Knows on whose behalf a task was created: the lane in the context that the task has."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._lanes: dict[asyncio.Task[Any], str] | None = None
-        if not hasattr(asyncio.Task, "get_context"):  # Python 3.11
-            self._lanes = {}
-            loop.set_task_factory(self._create)
-
-    def __call__(self, task: asyncio.Task[Any]) -> str | None:
-        if self._lanes is not None:
-            return self._lanes.get(task)
-        return task.get_context().get(_lane)  # type: ignore[attr-defined,no-any-return]
-
-    def _create(self, loop: asyncio.AbstractEventLoop, coro: Any, context: Any = None) -> asyncio.Task[Any]:
-        lanes = self._lanes
-        assert lanes is not None
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, context=context)
-        lane = _lane.get() if context is None else context.get(_lane)
-        if lane is not None:
-            lanes[task] = lane
-            task.add_done_callback(lambda done: lanes.pop(done, None))
-        return task
-
-
-async def _in_spite_of_cancels(wait: Callable[[], Awaitable[Any]]) -> None:
-    """Wait to the end, although the agent may cancel every task that it finds."""
-    while True:
-        try:
-            await wait()
-        except asyncio.CancelledError:
-            continue
-        return
 
 
 def _finish(result: Any, backend: str) -> Any:

@@ -1,99 +1,71 @@
-"""What a run has left in its own process: tasks, threads and sockets that nobody ended."""
+"""What a run has left in its own process, and the temporary folder that is its own."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import gc
 import os
-import socket
-import sys
+import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterator
-from types import FrameType
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
-Found = tuple[str, str, str]  # lane, kind, what
-_POOLS = (  # files of thread pools, whose workers wait for work in a queue
-    os.path.join("concurrent", "futures", "thread.py"),
-    os.path.join("anyio", "_backends", "_asyncio.py"),
-    os.path.join("trio", "_core", "_thread_cache.py"),
-)
-_WAITING = ("threading.py", "queue.py", *_POOLS)
+from pytest_agentguard._runner.orders import RunOrder
+from pytest_agentguard._witnesses.leaks import Left, Snapshot, task_left
+from pytest_agentguard._witnesses.origins import Origins
+from pytest_agentguard._witnesses.places import Place
+
+Found = tuple[str, Left]  # lane and what is left
+_TEMPORARY = "tmp"  # what names of temporary files begin with, whoever makes them
+
+
+def own_temporary_folder(order: RunOrder) -> None:
+    """Give this process and its children a folder of their own for temporary files."""
+    folder = order.journal.parent / f"tmp-{order.id}"
+    folder.mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
 
 
 class Before:
-    """What was there when the run began; ``mine`` are the runner's own threads."""
+    """What was there when the run began.
 
-    def __init__(self) -> None:
-        self.threads = set(threading.enumerate())
-        self.sockets = set(_sockets())
-        self.mine: set[threading.Thread] = set()
+    ``tell`` gets each command that becomes a process, and where it was asked for.
+    """
+
+    def __init__(self, order: RunOrder, tell: Callable[[str, str], object]) -> None:
+        self._folder = order.journal.parent / f"tmp-{order.id}"
+        # who sees to processes is the supervisor
+        self._origins, journal = Origins(tell), str(order.journal.absolute())
+        self._snapshot = Snapshot(self._origins, processes=False, ignored=(journal,))
+
+    @property
+    def mine(self) -> set[threading.Thread]:
+        """The runner's own threads."""
+        return self._snapshot.mine
 
     def left(self, lane: str) -> Iterator[Found]:
-        """Threads and sockets that were not there before, as facts of ``lane``."""
-        gc.collect()  # what only a reference cycle holds is as good as closed
-        for thread in threading.enumerate():
-            if thread not in self.threads and thread not in self.mine and is_leaked(thread):
-                yield lane, "thread", thread.name
-        for inode, descriptor in _sockets().items():
-            if inode not in self.sockets and (what := open_socket(descriptor)):
-                yield lane, "socket", what
+        """Threads, sockets and files that were not there before, as facts of ``lane``."""
+        if self._snapshot.left():
+            gc.collect()  # what only a reference cycle holds is as good as closed
+        found = self._snapshot.left()
+        known = set(map(os.path.basename, self._origins.temporaries()))
+        found += [Left("temporary", name) for name in _names_in(self._folder) if name not in known]
+        return ((lane, one) for one in found)
 
 
 def tasks_left(
-    before: Collection[asyncio.Task[Any]], lane_of: Callable[[asyncio.Task[Any]], str]
+    before: Collection[Any],
+    now: Iterable[Any],
+    lane_of: Callable[[Any], str],
+    place_of: Callable[[Any], Place | None] = lambda task: None,
 ) -> Iterator[Found]:
-    """Tasks of the running loop that are not done and are not in ``before``."""
-    for task in asyncio.all_tasks():
-        if task not in before and not task.done():
-            yield lane_of(task), "task", f"{task.get_name()}: {_coroutine_name(task)}"
+    """Tasks of the running loop that are there ``now`` and were not ``before``."""
+    return ((lane_of(task), task_left(task, place_of(task))) for task in now if task not in before)
 
 
-def is_leaked(thread: threading.Thread) -> bool:
-    """Whether it keeps a process from ending: alive, no daemon, and no pooled worker that waits for work."""
-    if thread.daemon or not thread.is_alive() or thread.ident is None:
-        return False
-    files = [one.f_code.co_filename for one in _stack(sys._current_frames().get(thread.ident))]
-    idle = any(file.endswith(_POOLS) for file in files) and all(file.endswith(_WAITING) for file in files)
-    return not idle
-
-
-def open_socket(descriptor: int) -> str:
-    """In words, a socket that listens or has an answer that nobody read; empty for an idle or local one."""
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as copy:
-        if copy.family not in (socket.AF_INET, socket.AF_INET6) or copy.type != socket.SOCK_STREAM:
-            return ""
-        if copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            return f"listening on {_address(copy.getsockname())}"
-        peer = copy.getpeername()
-        waiting = copy.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        # nothing to read or the peer's end of file: a pooled connection, which is no leak
-        return f"connected to {_address(peer)} with unread data" if waiting else ""
-    return ""
-
-
-def _sockets() -> dict[int, int]:
-    """The descriptor of every open socket by its inode."""
-    found = {}
-    for name in os.listdir("/dev/fd"):
-        with contextlib.suppress(OSError, ValueError):
-            status = os.fstat(int(name))
-            if status.st_mode & 0o170000 == 0o140000:
-                found[status.st_ino] = int(name)
-    return found
-
-
-def _stack(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _coroutine_name(task: asyncio.Task[Any]) -> str:
-    coroutine = task.get_coro()
-    return getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__
-
-
-def _address(address: Any) -> str:
-    return f"{address[0]}:{address[1]}"
+def _names_in(folder: Path) -> list[str]:
+    """What programs that the run has started have left in its folder."""
+    try:
+        return sorted(name for name in os.listdir(folder) if name.startswith(_TEMPORARY))
+    except OSError:  # the agent has removed it
+        return []

@@ -11,6 +11,7 @@ import selectors
 import signal
 import socket
 import traceback
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -24,6 +25,7 @@ from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.orders import RunOrder, RunReceipt, as_json
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
+from pytest_agentguard._witnesses.origins import spawned
 
 _PIECE = 64 * 1024
 _LINE = 64 * 1024  # bytes of a note; whoever writes more is not our child's code
@@ -140,6 +142,7 @@ class Supervisor:
         self._stdout, self._stderr = Output(), Output()
         self._notes, self._notes_writer = os.pipe()
         self._note = bytearray()
+        self._spawned: deque[tuple[str, str]] = deque(maxlen=limits.ORIGINS)  # command, who asked for it
         self._child = 0
         self._status: int | None = None
         self._began = self._watch_began = clock.now()
@@ -242,6 +245,9 @@ class Supervisor:
                     self._phase = Phase.WATCHING
                     self._watch_began = now
                     self._deadline = now + self._order.watch + limits.PROCESS_GRACE_SECONDS
+            case "spawned":
+                command, place = json.loads(lane)
+                self._spawned.append((str(command), str(place)))
             case "watched" if self._phase not in _OVER:
                 self._phase = Phase.WATCHED
             case _:
@@ -309,7 +315,9 @@ class Supervisor:
         self._is_clean &= not others
         for process in others:
             if not process.is_helper:
-                self._record(LeftBehind, kind="process", what=f"pid={process.pid} {process.command}")
+                what = f"pid={process.pid} {process.command}"
+                created = spawned(process.command, self._spawned)
+                self._record(LeftBehind, kind="process", what=what, created=created)
 
     def _wait_for_others(self, until: float) -> list[tree.Process]:
         """Processes beside the child; while one of them is no helper, it is given until then to end."""

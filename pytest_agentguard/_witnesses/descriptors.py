@@ -55,34 +55,29 @@ def opened() -> dict[Key, int]:
 
 
 def forgotten(
-    new: Mapping[Key, int], origins: Origins, *, ours: Collection[int] = (), ignored: Collection[str] = ()
+    new: Mapping[Key, int], origins: Origins, *, ports: Collection[int] = (), ignored: Collection[str] = ()
 ) -> Iterator[Open]:
     """What is a leak among ``new`` descriptors.
 
-    ``ours`` are descriptors of the witnesses, ``ignored`` paths of files that are theirs.
+    ``ports`` are those at which the witnesses listen, ``ignored`` paths of files that are theirs.
     """
     for descriptor in new.values():
-        if descriptor in ours:
-            continue
         with contextlib.suppress(OSError):  # closed meanwhile
-            found = _looked_at(descriptor, origins, ignored)
+            status = _fstat(descriptor)
+            if stat.S_ISSOCK(status.st_mode):
+                found = _socket(descriptor, origins, ports)
+            elif stat.S_ISFIFO(status.st_mode):
+                found = _pipe(descriptor)
+            else:
+                found = _file(descriptor, status, origins, ignored)
             if found is not None:
                 yield found
-
-
-def _looked_at(descriptor: int, origins: Origins, ignored: Collection[str]) -> Open | None:
-    status = _fstat(descriptor)
-    if stat.S_ISSOCK(status.st_mode):
-        return _socket(descriptor, origins)
-    if stat.S_ISFIFO(status.st_mode):
-        return _pipe(descriptor)
-    return _file(descriptor, status, origins, ignored)
 
 
 # -- sockets ------------------------------------------------------------------------------------------
 
 
-def _socket(descriptor: int, origins: Origins) -> Open | None:
+def _socket(descriptor: int, origins: Origins, ports: Collection[int]) -> Open | None:
     """One that listens, or a connection with an answer that nobody has read.
 
     Without such an answer, or with the end of file of its peer, it may well be one of a pool.
@@ -90,9 +85,12 @@ def _socket(descriptor: int, origins: Origins) -> Open | None:
     with _Socket(fileno=os.dup(descriptor)) as copy:
         if copy.type != socket.SOCK_STREAM or copy.family not in (*_INET, socket.AF_UNIX):
             return None
+        own = copy.getsockname()
+        if copy.family in _INET and own[1] in ports:
+            return None
         place = origins.made(partial(_has_descriptor, descriptor))
         if copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            return Open("listener", f"listening on {_address(copy.getsockname())}", place)
+            return Open("listener", f"listening on {_address(own)}", place)
         if copy.family in _INET and copy.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
             what = f"connected to {_address(copy.getpeername())} with unread data"
             return Open("socket", what, place)

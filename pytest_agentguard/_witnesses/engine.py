@@ -75,6 +75,7 @@ class Engine:
         self._selector = selectors.DefaultSelector()
         self._inside, self._outside = socket.socketpair()
         self._sockets: set[socket.socket] = {self._inside, self._outside}
+        self.ports: set[int] = set()  # all that were ever listened at
         for end in self._sockets:
             end.setblocking(False)
         self._selector.register(self._inside, READ, None)
@@ -97,6 +98,7 @@ class Engine:
 
     def listen(self, sock: socket.socket, handler: Handler) -> bool:
         """Call ``handler`` when ``sock`` can be read. False where there is no engine to do it (any more)."""
+        self.ports.add(sock.getsockname()[1])
         if not isinstance(self._selector, _ASKED_BY_ANY_THREAD):
             return self.call(lambda: self.watch(sock, READ, handler))
         if os.getpid() != self._pid or not self._started():

@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from types import FrameType
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ _TESTS_OF_ANYIO = "TestRunner._run_tests_and_fixtures"  # goes on until the last
 _WARM = "pytest_agentguard._runner.warm"  # a process of the battery beside a test
 _OUR_FILES = "agentguard-"  # what our own temporary folders begin with
 _OF_PROCESS = "pymp-"  # a folder of multiprocessing, which goes with the process
+_ALL_TASKS = ("_all_tasks", "_scheduled_tasks", "_eager_tasks")  # in Python 3.11, and after it
 _TURN_SECONDS = 0.01
 
 
@@ -61,22 +62,23 @@ class Snapshot:
         self._tasks = set(_pending_tasks())
         origins.begin()
 
-    def left(self, ours: Collection[int] = ()) -> list[Left]:
-        """What is there and was not; ``ours`` are descriptors of the witnesses."""
+    def left(self, ports: Collection[int] = ()) -> list[Left]:
+        """What is there and was not; ``ports`` are those at which the witnesses listen."""
         return [
             *self._threads_left(),
-            *self._descriptors_left(ours),
+            *self._descriptors_left(ports),
             *self._temporaries_left(),
             *self._children_left(),
         ]
 
-    def left_in_time(self, ours: Callable[[], Collection[int]]) -> list[Left]:
+    def left_in_time(self, ports: Collection[int] = (), *, without: Collection[str] = ()) -> list[Left]:
         """The same with tasks, after a grace period that ends as soon as nothing is left.
 
-        For code that has ended in this very thread: event loops that stand still are run meanwhile.
+        For code that has ended in this very thread: event loops that stand still are run meanwhile. Kinds in
+        ``without`` are not looked for.
         """
         begun, is_first = clock.now(), True
-        while found := [*self._tasks_left(), *self.left(ours())]:
+        while found := [one for one in (*self._tasks_left(), *self.left(ports)) if one.kind not in without]:
             if clock.now() - begun >= max(_grace(one.kind) for one in found):
                 break
             if is_first:
@@ -94,12 +96,12 @@ class Snapshot:
                 place = self._origins.made(partial(operator.is_, thread)) or _target(thread)
                 yield Left("thread", thread.name, _text(place))
 
-    def _descriptors_left(self, ours: Collection[int]) -> Iterator[Left]:
+    def _descriptors_left(self, ports: Collection[int]) -> Iterator[Left]:
         now = descriptors.opened()
         if now.keys() <= self._open.keys():
             return
         new = {key: descriptor for key, descriptor in now.items() if key not in self._open}
-        for one in descriptors.forgotten(new, self._origins, ours=ours, ignored=self._ignored):
+        for one in descriptors.forgotten(new, self._origins, ports=ports, ignored=self._ignored):
             yield Left(one.kind, one.what, _text(one.place))
 
     def _temporaries_left(self) -> Iterator[Left]:
@@ -163,15 +165,18 @@ def trio_tasks() -> set[Any]:
 
 
 def _pending_tasks() -> list[asyncio.Task[Any]]:
-    """Tasks of every loop of this process that are not done, as far as asyncio tells of other loops."""
-    tasks = getattr(asyncio.tasks, "_scheduled_tasks", ())
+    """Tasks of every loop of this process that are not done.
+
+    Before Python 3.14 asyncio has them in one place; from then on it tells of this thread's loop alone.
+    """
     found: set[asyncio.Task[Any]] = set()
-    for _ in range(10):
-        try:
-            found.update(tasks)
-        except RuntimeError:  # another thread has just made one
-            continue
-        break
+    for name in _ALL_TASKS:
+        for _ in range(10):
+            try:
+                found.update(getattr(asyncio.tasks, name, ()))
+            except RuntimeError:  # another thread has just made one
+                continue
+            break
     if sys.version_info >= (3, 14):
         try:
             found |= asyncio.all_tasks(asyncio.get_event_loop())

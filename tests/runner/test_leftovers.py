@@ -29,7 +29,7 @@ def test_a_thread_that_is_no_daemon_is_left_behind(start: Start) -> None:
 def test_a_listening_socket_is_left_behind(start: Start) -> None:
     (left,) = start("listen").finish().of(LeftBehind)
 
-    assert left.kind == "socket"
+    assert left.kind == "listener"
     assert left.what.startswith("listening on 127.0.0.1:")
 
 

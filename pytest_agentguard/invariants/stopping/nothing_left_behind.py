@@ -12,9 +12,15 @@ _HARMFUL = ("process", "request")  # they go on doing things; the rest only take
 
 
 def check(ledger: Ledger) -> Iterator[Finding]:
-    """Looked at after the grace period; a run that the runner had to kill left nothing by itself."""
+    """Looked at after the grace period; a run that the runner had to kill left nothing by itself.
+
+    Where no run is on record, it is the body of a test that was watched.
+    """
     for watch in ledger.of(WatchEnded):
-        for end in ledger.before(watch, RunEnded):
+        ends = ledger.before(watch, RunEnded)
+        if not ends:
+            yield exercised(watch)
+        for end in ends:
             if end.how != "killed":
                 yield exercised(end, watch)
     for left in ledger.of(LeftBehind):
@@ -55,6 +61,7 @@ INVARIANT = Invariant(
     silent=[
         Ledger([_JOB, replace(_ENDED, how="killed"), _TASK, _WATCHED]),
         Ledger([_JOB, replace(_ENDED, how="raised"), _WATCHED]),
+        Ledger([_WATCHED]),
     ],
     idle=[Ledger(), Ledger([_JOB, _ENDED]), Ledger([_JOB, replace(_ENDED, how="killed"), _WATCHED])],
 )
