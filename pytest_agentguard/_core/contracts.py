@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -166,6 +167,12 @@ class Adapter:
     overlap: int = _limits.JOBS
     surfaces: tuple[str, ...] = ("chat",)
     distributions: tuple[str, ...] = ()
+
+
+def is_async(run: Callable[..., Any]) -> bool:
+    """Whether calling it gives something to be awaited, as far as can be told without calling it."""
+    called = vars(type(run)).get("__call__")
+    return inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(called)
 
 
 def is_plain(adapter: Adapter) -> bool:

@@ -13,10 +13,11 @@ from typing import Protocol
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.errors import AgentguardError
+from pytest_agentguard._core.events import StreamHeld
 from pytest_agentguard._core.report import Check, check_of
 from pytest_agentguard._core.scenario import Scenario
 from pytest_agentguard._core.verdict import Invariant, Outcome, Verdict, judge
-from pytest_agentguard._runner.cases import CHAT, Case, CaseResult, Options
+from pytest_agentguard._runner.cases import CHAT, Case, CaseResult, Options, uncovered_cancel
 from pytest_agentguard._runner.control import Control, read_control, read_fetch_control
 from pytest_agentguard._runner.execution import Execution, Stage, Way
 from pytest_agentguard._runner.judging import control_verdict, first_bad, invalid, is_sweep, judge_case
@@ -132,6 +133,9 @@ class Battery:
         control, execution = self._control(case)
         if control.uncovered:
             return CaseResult(case=case, uncovered=control.uncovered)
+        uncovered = uncovered_cancel(case.scenario, self._hosts[case.agent].hello().cancels)
+        if uncovered:
+            return CaseResult(case=case, uncovered=uncovered)
         if control.problem:
             reason = f"control failed: {control.problem}"
             verdicts = [control_verdict(control), *invalid(self._rules(case), reason)]
@@ -175,11 +179,15 @@ class Battery:
             return execution
 
     def _proved_nothing(self, case: Case, execution: Execution) -> bool:
-        """Whether a limit in seconds can be why a rule of the scenario has nothing to judge."""
+        """Whether a limit in seconds can be why a rule of the scenario has nothing to judge.
+
+        It cannot where a response was held, or would be: the agent was there when it came to it.
+        """
         if not case.scenario.is_timed:
             return False
         outcomes = {verdict.outcome for verdict in self._judge(case, execution)}
-        return bool(outcomes & {Outcome.INVALID, Outcome.NOT_EXERCISED})
+        missed = Outcome.NOT_EXERCISED in outcomes and not execution.ledger.of(StreamHeld)
+        return missed or Outcome.INVALID in outcomes
 
     def _is_single(self, agent: str) -> bool:
         """Whether the agent said that its runs must not overlap."""

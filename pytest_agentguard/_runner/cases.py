@@ -11,6 +11,7 @@ from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.report import Check
 from pytest_agentguard._core.scenario import Scenario
 
+INTERRUPT = "interrupt"
 CHAT = "chat"  # the surface with a model: its cases have a dialect and a mode
 
 
@@ -83,3 +84,21 @@ def cases_of(
                 if mode in modes or (mode == "both" and {"stream", "block"} <= set(modes)):
                     found.append(Case(agent, scenario, dialect, mode))
     return found
+
+
+def uncovered_cancel(scenario: Scenario, cancels: str) -> str:
+    """Why a scenario cannot cancel its run, where the agent is cancelled as ``Hello.cancels`` says; or empty.
+
+    SIGINT is for a whole process, and a tool that swallows it leaves the agent nothing to obey.
+    """
+    if scenario.cancel is None:
+        return ""
+    if not cancels:
+        return "cancel (a run in this process is not cancelled)"
+    if cancels != INTERRUPT:
+        return ""
+    if scenario.lanes is not None:
+        return "cancel of one run of several (SIGINT is for all of them; the adapter has no cancel)"
+    if any(tool.behaviour.does == "swallow-cancel" for tool in scenario.tools):
+        return "cancel that a tool swallows (SIGINT reaches only the tool; the adapter has no cancel)"
+    return ""

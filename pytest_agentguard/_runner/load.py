@@ -12,9 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_agentguard._core.contracts import Adapter, is_plain
+from pytest_agentguard._core.contracts import Adapter, is_async, is_plain
 from pytest_agentguard._core.errors import UsageError, nearest
 from pytest_agentguard._core.offer import look_at, unknown_distribution
+from pytest_agentguard._runner.cases import INTERRUPT
 from pytest_agentguard._runner.orders import Hello
 
 
@@ -79,6 +80,7 @@ def hello(adapter: Adapter, spec: str = "") -> Hello:
         declared=adapter.declared,
         overlap=adapter.overlap,
         plain=is_plain(adapter),
+        cancels="task" if is_async(adapter.run) else "call" if adapter.cancel is not None else INTERRUPT,
     )
 
 

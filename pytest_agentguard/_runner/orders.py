@@ -107,7 +107,8 @@ class Hello:
 
     ``version`` is that of the first of its distributions, ``versions`` has all. ``plain``: it was made from a
     bare function. ``fresh``: the import left threads behind, so that each run imports the agent anew.
-    ``is_wrong_use``: the error is the spec's and not the agent's.
+    ``is_wrong_use``: the error is the spec's and not the agent's. ``cancels``: how a run is cancelled, by its
+    ``task``, by a ``call`` of the adapter, by an ``interrupt``, or (empty) not at all.
     """
 
     name: str = ""
@@ -119,6 +120,7 @@ class Hello:
     declared: Limits = field(default_factory=Limits)
     overlap: int = _limits.JOBS
     plain: bool = False
+    cancels: str = ""
     fresh: bool = False
     error: str = ""
     is_wrong_use: bool = False

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from pytest_agentguard import Reply, Scenario
-from pytest_agentguard._runner.cases import Case, cases_of
+import pytest
+
+from pytest_agentguard import Behaviour, Cancel, Reply, Scenario, ToolSpec
+from pytest_agentguard._runner.cases import Case, cases_of, uncovered_cancel
 
 
 def scenario(id: str, **options: Any) -> Scenario:
@@ -69,3 +72,26 @@ def test_cases_are_the_same_where_agent_and_name_are() -> None:
     assert case != Case("yours", one, "openai-chat", "stream")
     assert case != Case("mine", one, "openai-chat", "block")
     assert case != "one[openai-chat-stream]"
+
+
+SWALLOWING = ToolSpec(name="slow", behaviour=Behaviour(does="swallow-cancel"))
+
+
+@pytest.mark.parametrize(
+    ("cancels", "options", "reason"),
+    [
+        ("task", {"lanes": lambda setup: []}, ""),
+        ("call", {"lanes": lambda setup: []}, ""),
+        ("interrupt", {}, ""),
+        ("interrupt", {"lanes": lambda setup: []}, "cancel of one run of several"),
+        ("interrupt", {"tools": (SWALLOWING,)}, "cancel that a tool swallows"),
+        ("call", {"tools": (SWALLOWING,)}, ""),
+        ("", {}, "cancel (a run in this process is not cancelled)"),
+    ],
+)
+def test_a_cancel_that_cannot_reach_the_agent_is_not_covered(cancels, options, reason):
+    given = Scenario(id="stopped", summary=".", invariants=(), cancel=Cancel(), **options)
+
+    assert uncovered_cancel(given, cancels).startswith(reason)
+    assert bool(uncovered_cancel(given, cancels)) == bool(reason)
+    assert uncovered_cancel(replace(given, cancel=None), cancels) == ""
