@@ -149,7 +149,7 @@ def task_left(task: Any, place: Place | None = None) -> Left:
     is_trio = not hasattr(task, "get_coro")
     coroutine = task.coro if is_trio else task.get_coro()
     name = getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__
-    label = name if is_trio else f"{task.get_name()}: {name}"
+    label = task.name if is_trio else f"{task.get_name()}: {name}"
     return Left("task", label, _text(place or _debugged(task) or _definition(coroutine)))
 
 

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import ctypes
 import gc
+import io
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -36,6 +38,13 @@ async def arun(job: Any) -> Any:
         case "leave a task":
             forget = asyncio.get_running_loop().create_task(asyncio.sleep(LONG), name="forgotten")
             assert not forget.done()
+        case "leave a poller":
+            asyncio.get_running_loop().create_task(_poll())
+        case "leave a stream that nobody holds":
+            stream = _stream()
+            await anext(stream)
+            stream = [stream]  # type: ignore[assignment]
+            stream.append(stream)  # type: ignore[attr-defined]
         case "leave a task that is soon done":
             asyncio.get_running_loop().create_task(asyncio.sleep(0))
         case "cancel every task":
@@ -65,8 +74,24 @@ async def trio_run(job: Any) -> Any:
             scope.cancel()
             await trio.sleep(LONG)
         raise RuntimeError("not reached in time")
+    if job.prompt == "leave a system task":
+        trio.lowlevel.spawn_system_task(trio.sleep_forever, name="forgotten")
     await trio.lowlevel.checkpoint()
     return run(job)
+
+
+async def _poll() -> None:
+    await asyncio.sleep(LONG)
+
+
+async def _stream() -> Any:
+    """Closes its file once the loop has had a moment for it."""
+    path = os.path.join(tempfile.gettempdir(), "streamed")
+    with open(path, "w") as file:
+        try:
+            yield file
+        finally:
+            await asyncio.sleep(0)
 
 
 async def _exit() -> None:
@@ -218,6 +243,16 @@ def _leave_a_daemon_thread(job: Any) -> str:
     return "left"
 
 
+def _leave_files(job: Any) -> str:
+    """A temporary folder, an open file, what a program has left, and what is kept on purpose."""
+    global _kept
+    folder = tempfile.mkdtemp(prefix="scratch-")
+    log, kept = io.FileIO(os.path.join(job.workdir, "agent.log"), "a"), tempfile.TemporaryDirectory()
+    _kept = (io.FileIO(os.path.join(job.workdir, "report"), "w"), log, kept)
+    subprocess.run(["/bin/sh", "-c", ": > ${TMPDIR}/tmp.of-a-program; mkdir $TMPDIR/cache"], check=True)
+    return folder
+
+
 def _leave_a_pool(job: Any) -> str:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -303,7 +338,9 @@ _ACTS: dict[str, Callable[[Any], Any]] = {
     "leave a thread": _leave_a_thread,
     "leave a daemon thread": _leave_a_daemon_thread,
     "leave a pool": _leave_a_pool,
+    "leave files": _leave_files,
     "listen": _listen,
+    "where are temporary files": lambda job: f"{tempfile.gettempdir()} {os.environ['TMPDIR']}",
     "connect elsewhere": _connect_elsewhere,
     "look up": _look_up,
     "connect and hang": lambda job: (

@@ -458,7 +458,7 @@ def test_a_system_task_of_trio_is_left() -> None:
         return task_left(task)
 
     left = trio.run(look)
-    assert (left.kind, left.what) == ("task", "sleep_forever")
+    assert (left.kind, left.what) == ("task", "trio.sleep_forever")
 
 
 # -- origins ------------------------------------------------------------------------------------------
