@@ -159,7 +159,7 @@ def names_for(mutant: str) -> list[str]:
         f"{id}[openai-chat-stream]"
         for id, scenario in catalogue.scenarios().items()
         if set(rules) & set(scenario.invariants) and id not in _SWEPT
-        if scenario.covers("openai-chat", "stream") and not scenario.strict
+        if scenario.covers("openai-chat", "stream") and scenario.surface == "chat" and not scenario.strict
     ]
     extra = [name for rule in rules for name in FOR_RULE.get(rule, ())]
     common = [f"{id}[openai-chat-stream]" for id in COMMON]

@@ -24,4 +24,4 @@ async def run(job: Any) -> str:
     return await Unguarded(job).run()
 
 
-MUTANT = Mutant(run, breaks=("runs-isolated",))
+MUTANT = Mutant(run, breaks=("no-call-after-stop", "runs-isolated"))
