@@ -262,7 +262,9 @@ def _hold_limit(scenario: Scenario, way: Way) -> float | None:
     """How long a response is held at most; None leaves it to the script, where no limit was stretched."""
     if way.patience == 1 and scenario.fetch is None:
         return None
-    return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * max(scenario.limits.times().values(), default=0.0))
+    decisive = max if scenario.fetch is None else min  # of several, the shortest has to end a fetch
+    limit = decisive(scenario.limits.times().values(), default=0.0)
+    return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * limit)
 
 
 def _torn(ledger: Ledger, lanes: Sequence[Lane]) -> str:
