@@ -194,6 +194,11 @@ class AgentGuard:
 
     # -- for the verdict --------------------------------------------------------------------------------
 
+    @property
+    def watches(self) -> bool:
+        """Whether it is taken down what was there before the body of the test."""
+        return self._leftovers is not None
+
     def look_for_leftovers(self) -> None:
         """Take down what is there now: what comes from here on has to be gone when the test is judged."""
         from pytest_agentguard._plugin.leftovers import Leftovers

@@ -54,7 +54,9 @@ def watch(config: pytest.Config) -> None:
 def opened(item: pytest.Item) -> Iterator[AgentGuard]:
     """The ``AgentGuard`` of a test; what is held in the end is released."""
     watch(item.config)
-    guard = opening(item, asked(item).limits)
+    guard = guard_of(item)
+    if guard is None or guard.judged or not guard.watches:  # else the body is on, and asks for a fixture now
+        guard = opening(item, asked(item).limits)
     try:
         yield guard
     finally:
