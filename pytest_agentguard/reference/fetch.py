@@ -86,11 +86,12 @@ class Fetching:
 
     attempts = Attempts
     fetched = Fetched
+    supervisor = Supervisor
 
     def __init__(self, job: Any) -> None:
         self.job = job
         self.bounds = self.bounds_of(job.limits)
-        self.stop = Supervisor(self.bounds.deadline)
+        self.stop = self.supervisor(self.bounds.deadline)
         self.budget = self.budget_of(job.limits)
         self.effects = EffectLedger()
 
@@ -176,7 +177,11 @@ class FetchTool(Fetching):
                 return await self.exchange(fetched, self.request(url, attempts))
             except errors.AgentError as failure:
                 wait = attempts.wait_after(failure)
-            await anyio.sleep(wait)
+            await self.pause(wait)
+
+    async def pause(self, seconds: float) -> None:
+        """Guard: a pause ends with the tool."""
+        await anyio.sleep(seconds)
 
     async def exchange(self, fetched: Fetched, request: dict[str, Any]) -> str:
         """One request and its response, on a connection of its own."""

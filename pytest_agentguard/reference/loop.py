@@ -23,7 +23,7 @@ class Agent(Conversation):
         return await self.stop.run(self._rounds)
 
     async def _rounds(self) -> str:
-        async with httpx.AsyncClient(**settings(self.bounds)) as client:  # nothing is shared with another run
+        async with httpx.AsyncClient(**self.settings()) as client:  # nothing is shared with another run
             for _ in range(self.bounds.rounds):
                 turn = await self.ask(client)
                 self.permit(turn)
@@ -31,6 +31,10 @@ class Agent(Conversation):
                     return turn.text
                 self.tell(turn, await self.perform(turn))
         raise errors.RoundsExhausted(f"no answer within rounds={self.bounds.rounds}")
+
+    def settings(self) -> dict[str, Any]:
+        """Guard: how a client is made; it goes nowhere else than it is told."""
+        return settings(self.bounds)
 
     async def ask(self, client: httpx.AsyncClient) -> Turn:
         """One turn of the model. Another request is made only where nothing of a reply had begun."""
@@ -42,7 +46,11 @@ class Agent(Conversation):
                 return await self.exchange(client, attempts)
             except errors.AgentError as failure:
                 wait = attempts.wait_after(failure)
-            await anyio.sleep(wait)
+            await self.pause(wait)
+
+    async def pause(self, seconds: float) -> None:
+        """Guard: a pause ends with the run."""
+        await anyio.sleep(seconds)
 
     async def exchange(self, client: httpx.AsyncClient, attempts: Attempts) -> Turn:
         """One request and its response."""
