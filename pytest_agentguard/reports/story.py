@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytest_agentguard._core import limits
+from pytest_agentguard._core.events import FetchStarted
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.report import Check
 from pytest_agentguard._core.verdict import Outcome, Verdict
 from pytest_agentguard.reports.event_lines import LEAST, event_line, event_lines, render_ledger
 from pytest_agentguard.reports.text import clipped, columns, command, cut, safe, sign, wrapped
 from pytest_agentguard.reports.told import Telling, stream_of
+from pytest_agentguard.reports.told_fetch import FetchTelling
 
 __all__ = ["event_line", "grouped", "render", "render_finding", "render_ledger"]
 
@@ -63,7 +65,8 @@ def render(
     told = [] if _is_told_elsewhere(check) else list(_told(Telling(own, stream_of(own, streams), unicode)))
     rows = _rows(check, told, _first(label, len(lanes)) if label else "", hint, also)
     level = "invalid" if check.outcome == Outcome.INVALID else check.level
-    lines = _title((agent, check.invariant, f"{dialect}, {mode}", level), width, unicode)
+    where = f"{dialect}, {mode}" if dialect else check.surface
+    lines = _title((agent, check.invariant, where, level), width, unicode)
     lines += [line for name, text in rows if text for line in _row(name, text, width, unicode)]
     lines += [] if _is_told_elsewhere(check) else _evidence(check.evidence, set(streams), width, unicode)
     if rerun:
@@ -148,6 +151,9 @@ def _facts(verdict: Verdict, ledger: Ledger, occasion: str) -> Iterator[str]:
 
 
 def _told(telling: Telling) -> Iterable[tuple[str, str]]:
+    if telling.ledger.of(FetchStarted):
+        yield from FetchTelling(telling.ledger, telling.unicode).rows()
+        return
     if telling.stream:
         yield "offered", telling.offered()
         yield "delivered", telling.delivered()

@@ -12,6 +12,7 @@ from pytest_agentguard._core.events import (
     CallOffered,
     ErrorSent,
     Event,
+    HttpReceived,
     ProcessOutput,
     ReplyStarted,
     RequestReceived,
@@ -42,7 +43,7 @@ _ENDS = {
 
 _HELD = {"drip": "a drip", "keep-open": "an open connection", "hold": "a hold"}
 
-_RELEASES = {
+RELEASES = {
     "run-ended": "until the run had ended",
     "limit": "until its limit",
     "client-closed": "until the client left",
@@ -130,7 +131,7 @@ class Telling:
             return ""
         last = held[-1]
         let_go = self.ledger.first(StreamReleased, stream=self.stream, hold=last.hold)
-        until = _RELEASES.get(let_go.by, f"until {let_go.by}") if let_go is not None else "never released"
+        until = RELEASES.get(let_go.by, f"until {let_go.by}") if let_go is not None else "never released"
         kind = _HELD.get(last.why, "")
         return f" ({kind}, {until})" if kind else f", {until}"
 
@@ -147,6 +148,9 @@ class Telling:
             parts.append("no tool ran")
         if count > 1 or not deeds:
             parts.append(f"{count} request{'s' * (count != 1)} arrived")
+        elsewhere = len(self.ledger.of(HttpReceived))
+        if elsewhere:
+            parts.append(f"{elsewhere} at another origin")
         return "; ".join(parts)
 
     def _deed(self, deed: Event, end: StreamEnded | None) -> str:
