@@ -139,7 +139,7 @@ class Child:
         fetching = None if order.fetch is None else self._fetching(order, job)
         try:
             if canceller is not None:
-                canceller.aim(*self._way(job if fetching is None else fetching.job), on_loop=False)
+                canceller.aim(*self._way(job if fetching is None else fetching.job))
             if fetching is not None:
                 fields = fetching.run()
             else:

@@ -13,6 +13,7 @@ from pytest_agentguard._core.contracts import Adapter, FetchJob, RunEnd
 from pytest_agentguard._core.events import FetchEnded, FetchStarted, Witness
 from pytest_agentguard._core.scenario import FetchCall
 from pytest_agentguard._runner import outcome
+from pytest_agentguard._runner.idle import in_asyncio, in_trio
 from pytest_agentguard._runner.orders import FetchOrder, JobOrder
 from pytest_agentguard._runner.stopping import Canceller, Stop
 from pytest_agentguard._witnesses import clock
@@ -168,7 +169,6 @@ def _returned(value: Any) -> dict[str, Any]:
 
 async def _in_asyncio(uses: list[Callable[[], Awaitable[None]]], canceller: Canceller | None) -> None:
     """All uses side by side, each in a task; a cancel reaches the tasks and not whoever waits for them."""
-    loop = asyncio.get_running_loop()
     tasks = {asyncio.ensure_future(use()) for use in uses}
 
     def cancel() -> None:
@@ -176,7 +176,7 @@ async def _in_asyncio(uses: list[Callable[[], Awaitable[None]]], canceller: Canc
             task.cancel()
 
     if canceller is not None:
-        canceller.aim(cancel, loop.call_soon_threadsafe)
+        canceller.aim(cancel, *in_asyncio())
     await asyncio.wait(tasks)
     for task in tasks:
         if not task.cancelled():
@@ -188,7 +188,7 @@ async def _in_trio(uses: list[Callable[[], Awaitable[None]]], canceller: Cancell
 
     with trio.CancelScope() as scope:
         if canceller is not None:
-            canceller.aim(scope.cancel, trio.lowlevel.current_trio_token().run_sync_soon)
+            canceller.aim(scope.cancel, *in_trio())
         async with trio.open_nursery() as nursery:
             for use in uses:
                 nursery.start_soon(use)

@@ -14,6 +14,7 @@ from typing import IO, Any
 from pytest_agentguard._core.events import StopRequested, Witness
 from pytest_agentguard._core.scenario import CANCEL_AT, Cancel
 from pytest_agentguard._runner import outcome
+from pytest_agentguard._runner.idle import Deliver, in_asyncio, in_trio
 from pytest_agentguard._runner.orders import RunOrder
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
@@ -21,9 +22,6 @@ from pytest_agentguard._witnesses.journal_file import JournalFile
 _LOOK_SECONDS = 0.002  # between two looks at a journal to which nothing was added
 _BARRIER_SECONDS = 5.0
 _connect = socket.create_connection  # taken now, since an agent may replace what is in a module
-
-Deliver = Callable[[Callable[[], None]], object]
-"""Has an action run where the agent runs and cannot go on meanwhile: on its loop, or in its main thread."""
 
 Way = tuple[Callable[[], object], Deliver]
 """What cancels, and how it is delivered."""
@@ -78,17 +76,18 @@ class Canceller:
         """Whether the run was told to stop."""
         return self._fired > 0
 
-    def aim(self, act: Callable[[], object], deliver: Deliver, *, on_loop: bool = True) -> None:
+    def aim(self, act: Callable[[], object], deliver: Deliver, at_once: Deliver | None = None) -> None:
         """``act`` cancels, ``deliver`` runs it where the agent runs; the wait for the moment begins.
 
-        Again, when something else is to be cancelled from now on. On a loop, what is delivered at once comes
-        after the first step of the agent, which has sent nothing yet.
+        Again, when something else is to be cancelled from now on. On a loop, what is delivered ``at_once``
+        comes after the first step of the agent, which has sent nothing yet.
         """
         self._act, self._deliver = act, deliver
         if self._waiting:
             return
         self._waiting = True
-        if on_loop and self._cancel.at == "before-send" and self._cancel.after is None:
+        if at_once is not None and self._cancel.at == "before-send" and self._cancel.after is None:
+            self._deliver = at_once
             self._fire()
         else:
             self.thread.start()
@@ -150,9 +149,8 @@ async def cancellable(
     """Await ``run()`` so that a cancel ends it and not whoever waits for it; the fields of ``RunEnded``."""
     if backend == "trio":
         return await _cancellable_in_trio(run, canceller)
-    loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(run())
-    canceller.aim(task.cancel, loop.call_soon_threadsafe)
+    canceller.aim(task.cancel, *in_asyncio())
     await asyncio.wait({task})
     try:
         return outcome.of_value(task.result())
@@ -165,7 +163,7 @@ async def _cancellable_in_trio(run: Callable[[], Awaitable[Any]], canceller: Can
 
     fields: dict[str, Any] = {"how": "cancelled"}
     with trio.CancelScope() as scope:
-        canceller.aim(scope.cancel, trio.lowlevel.current_trio_token().run_sync_soon)
+        canceller.aim(scope.cancel, *in_trio())
         try:
             fields = outcome.of_value(await run())
         except BaseException as error:
