@@ -29,6 +29,7 @@ NAMES = (
     "memory",
     "growth",
     "sweeps",
+    "cancels",
 )
 SECONDS = 240.0  # how long one benchmark may take
 
