@@ -27,6 +27,7 @@ from pytest_agentguard._runner.host import AgentHost
 from pytest_agentguard._runner.judging import judge_case
 from pytest_agentguard._witnesses.engine import Engine
 from pytest_agentguard.events import (
+    Event,
     FetchEnded,
     HttpReceived,
     LeftBehind,
@@ -41,6 +42,7 @@ from pytest_agentguard.events import (
 AGENTS = ("reference", "reference-trio", "reference-threads")
 RUNS = 1000
 SPAN = 0.25  # seconds within which a run is cancelled; most runs that nobody cancels are shorter
+CROSSING = 0.1  # seconds that a thread may need from its decision to the call, on a machine under load
 AT_ONCE = 8
 _BESIDE = ("control", "fetch-control")  # healthy runs, cancelled as well
 
@@ -52,17 +54,27 @@ class Summary:
     runs: int = 0
     stopped: int = 0
     left: int = 0
+    crossed: int = 0
     ends: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
-    def add(self, name: str, ledger: Ledger, verdicts: Sequence[Verdict], problem: str) -> None:
-        """Count one run, and compare what the rules say of it with what its facts say."""
+    def add(
+        self, name: str, ledger: Ledger, verdicts: Sequence[Verdict], problem: str, *, crosses: bool
+    ) -> None:
+        """Count one run, and compare what the rules say of it with what its facts say.
+
+        ``crosses``: it is told by a call from another thread, which may cross with the call that the agent
+        has just decided on. The facts then say what the rule says, and nobody is to blame.
+        """
         self.runs += 1
         self.stopped += bool(ledger.of(StopRequested))
         self.left += len(ledger.of(LeftBehind))
         self.ends.update(end.how for end in ledger.of(RunEnded))
         self.outcomes.update(verdict.outcome for verdict in verdicts)
+        if crosses and has_crossed(ledger):
+            self.crossed += 1
+            verdicts = [one for one in verdicts if one.invariant != "no-call-after-stop"]
         found = [problem] if problem else []
         found += contradictions(ledger, {verdict.invariant: verdict for verdict in verdicts})
         self.problems += [f"{name}: {one}" for one in found]
@@ -73,7 +85,7 @@ class Summary:
         )
         return "\n".join(
             [
-                f"runs={self.runs} stopped={self.stopped} left_behind={self.left}",
+                f"runs={self.runs} stopped={self.stopped} left_behind={self.left} crossed={self.crossed}",
                 f"ends: {ends}",
                 f"verdicts: {outcomes}",
                 *self.problems,
@@ -112,17 +124,31 @@ def _of_end(
         yield "cancelled without a stop"
     if stop is None:
         return
-    late = [
-        event
-        for kind in (RequestReceived, HttpReceived, ToolStarted)
-        for event in ledger.after(stop, kind)
-        if event.lane == stop.lane and getattr(event, "kind", "turn") == "turn"
-    ]
+    late = calls_after(ledger, stop)
     if late and _outcome(verdicts, "no-call-after-stop") is Outcome.HELD:
         yield f"calls after the stop={len(late)} and no-call-after-stop held"
     is_held = _outcome(verdicts, "cancel-stays-cancelled") is Outcome.HELD
     if end.how == "returned" and is_held and not _was_due(ledger, stop):
         yield "returned, although the last word had not been said, and cancel-stays-cancelled held"
+
+
+def calls_after(ledger: Ledger, stop: StopRequested) -> list[Event]:
+    """What the run began after it was told to stop."""
+    return [
+        event
+        for kind in (RequestReceived, HttpReceived, ToolStarted)
+        for event in ledger.after(stop, kind)
+        if event.lane == stop.lane and getattr(event, "kind", "turn") == "turn"
+    ]
+
+
+def has_crossed(ledger: Ledger) -> bool:
+    """Whether one call, and no more, came right after the stop, which the run then obeyed."""
+    stop = ledger.first(StopRequested)
+    if stop is None or any(end.how != "cancelled" for end in ledger.of(RunEnded, lane=stop.lane)):
+        return False
+    late = calls_after(ledger, stop)
+    return len(late) == 1 and late[0].t - stop.t < CROSSING
 
 
 def _was_due(ledger: Ledger, stop: StopRequested) -> bool:
@@ -203,7 +229,8 @@ def cancelled_at_random(runs: int = RUNS, seed: int = 0) -> Summary:
                 cancel = case.scenario.cancel
                 assert cancel is not None
                 name = f"{case.agent} {case.name} after={cancel.after}"
-                summary.add(name, execution.ledger, *judged(case, execution))
+                crosses = case.agent == "reference-threads"
+                summary.add(name, execution.ledger, *judged(case, execution), crosses=crosses)
                 stage.drop(execution)
     return summary
 
