@@ -1,8 +1,8 @@
 """The table mutant × rule: every mutant, the reference and idle agents, through the real battery.
 
 ``python tests/mutants/table.py --write`` writes ``docs/reference/mutants.md`` from it, ``… NAME`` runs only
-the mutants of these names. Where a mutant breaks
-a rule that its file does not name, or does not break one that it names, that is printed and nothing written.
+the mutants of these names. Where a mutant breaks a rule that its file does not name, or does not break one
+that it names, that is printed and nothing written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_agentguard._core.report import AgentInfo, Check, document
 from pytest_agentguard._runner.battery import Battery
 from pytest_agentguard._runner.cases import Case, Options, cases_of
 from pytest_agentguard._runner.host import AgentHost
-from pytest_agentguard.reference.mutants import mutants
+from pytest_agentguard.reference.mutants import Mutant, fetch_mutants, mutants
 from pytest_agentguard.reports import json_report
 from pytest_agentguard.reports.catalogue_pages import mutants_page
 
@@ -31,40 +31,41 @@ HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "reference" / "mutants.md"
 REFERENCES = ("reference", "reference-trio", "reference-threads")
 IDLE = ("returns_at_once", "raises_at_once", "sleeps_for_ever")
-LATER = frozenset(
-    """
-    blocking-tool-does-not-freeze budget-spent-on-failure cancel-is-not-rollback cancel-stays-cancelled
-    closed-stream-resolves deadline-ends-run every-wait-has-an-exit exhaustion-is-not-success
-    idempotency-key-stable limit-checked-first no-call-after-stop no-credentials-elsewhere no-orphan-siblings
-    no-prompt-elsewhere no-replay-after-effect no-request-past-budget no-retry-on-refusal nothing-left-behind
-    partial-text-kept redirect-not-followed retry-after-bounded retry-after-respected rounds-bounded
-    same-failure-not-retried timeout-ends-call timeout-is-not-cancel
-    """.split()  # noqa: SIM905 - a list literal of so many names is no clearer
-)
-"""Rules that wait for their mutant; a rule that a mutant breaks waits no longer."""
 
-MET = {
+MUTANTS: Mapping[str, Mutant] = {**mutants(), **fetch_mutants()}
+"""Every agent and every fetch tool without one guard, by name."""
+
+RULES = {
     id: rule
     for id, rule in catalogue.invariants().items()
-    if any(id in s.invariants for s in catalogue.scenarios().values() if s.surface == "chat")
+    if any(id in scenario.invariants for scenario in catalogue.scenarios().values())
 }
-"""The rules that scenarios with a model give occasion to."""
-
-_BROKEN = {id for mutant in mutants().values() for id in mutant.breaks}
-RULES = {id: rule for id, rule in MET.items() if id in _BROKEN or id not in LATER}
-"""Those of them that have a mutant, or ought to have one."""
+"""The rules that scenarios give occasion to; each of them must be broken by a mutant."""
 
 _IMPORT_SECONDS = 300.0  # all agents are imported at once
 _AHEAD = 2  # threads that wait for results, for each run that may go on
 
-COMMON = """
-    control parallel-calls tool-error-told three-rounds broken-half-object broken-one-brace
-    broken-beside-whole nothing html-page json-error error-kinds interleaved-calls calls-without-ids
-    near-name-tool cut-inside-value cut-before-finish cut-in-text length-inside-value refusal-after-call
-    refusal-in-text error-in-text error-after-call-then-done marker-kept-open two-chats-one-cut
-    any-shape-on-the-wire
+STREAM = """
+    control parallel-calls tool-error-told three-rounds broken-half-object nothing json-error error-kinds
+    interleaved-calls near-name-tool cut-before-finish cut-in-text length-inside-value refusal-in-text
+    error-after-call-then-done two-chats-one-cut any-shape-on-the-wire
 """.split()  # noqa: SIM905 - a list literal of so many names is no clearer
-"""What every mutant meets, in openai-chat, stream: it breaks its own rules there and no other."""
+"""What mutants with rules about replies meet, in openai-chat, stream: they break no other rule there."""
+
+LIMITS = """
+    control tool-error-told three-rounds broken-half-object cut-in-text length-inside-value
+    failures-within-budget every-attempt-fails refused-requests same-ending-every-time
+    failure-after-a-tool tool-in-every-turn batch-above-tool-limit redirect-307-elsewhere hold-before-head
+    deadline-before-timeout cancel-in-request cancel-in-tool three-chats-one-cancelled
+""".split()  # noqa: SIM905
+"""The same for mutants with rules about budgets, boundaries and stops."""
+
+FETCH = """
+    fetch-control fetch-urls fetch-redirect-port fetch-503-for-ever fetch-dropped fetch-refusals-are-free
+    fetch-eight-workers fetch-refused-by-server fetch-key-of-a-retry fetch-timeout fetch-deadline
+    fetch-cancel-in-request laboratory-clean-up
+""".split()  # noqa: SIM905
+"""The same for fetch tools."""
 
 SWEEPS: Mapping[str, tuple[str, ...]] = {
     "reference": (
@@ -149,26 +150,41 @@ def spec_of(agent: str) -> str:
     """The spec of a mutant, of an idle agent, or of a shipped one."""
     if agent in IDLE:
         return f"idle_agents.py:{agent}"
-    return agent if agent in REFERENCES else f"pytest_agentguard.reference.mutants.{agent}:run"
+    return agent if agent in REFERENCES else f"mutant_agents.py:{agent}"
+
+
+def surfaces_of(agent: str) -> tuple[str, ...]:
+    """What an agent has: a mutant the surface of its guard, any other both."""
+    if agent in MUTANTS:
+        return ("fetch",) if MUTANTS[agent].fetch is not None else ("chat",)
+    return ("chat", "fetch")
+
+
+def name_of(scenario: str, dialect: str, mode: str) -> str:
+    """The name of a case."""
+    return f"{scenario}[{dialect}-{mode}]" if dialect else f"{scenario}[fetch]"
 
 
 def names_for(mutant: str) -> list[str]:
-    """The cases of a mutant: those of its own rules first, then what all of them meet."""
-    rules = mutants()[mutant].breaks
+    """The cases of a mutant: those of its own rules first, then what all of its kind meet."""
+    rules, surfaces = MUTANTS[mutant].breaks, surfaces_of(mutant)
+    extra = [name for rule in rules for name in FOR_RULE.get(rule, ()) if "chat" in surfaces]
     own = [
-        f"{id}[openai-chat-stream]"
+        id
         for id, scenario in catalogue.scenarios().items()
-        if set(rules) & set(scenario.invariants) and id not in _SWEPT
-        if scenario.covers("openai-chat", "stream") and scenario.surface == "chat" and not scenario.strict
+        if set(rules) & set(scenario.invariants) and id not in _SWEPT and scenario.surface in surfaces
+        if not scenario.strict and (scenario.covers("openai-chat", "stream") or scenario.surface == "fetch")
     ]
-    extra = [name for rule in rules for name in FOR_RULE.get(rule, ())]
-    common = [f"{id}[openai-chat-stream]" for id in COMMON]
-    return list(dict.fromkeys([*extra, *own, *common]))
+    if "fetch" in surfaces:
+        return [name_of(id, "", "") for id in dict.fromkeys([*own, *FETCH])]
+    families = {RULES[rule].family for rule in rules}
+    common = STREAM if families == {"stream"} and "partial-text-kept" not in rules else LIMITS
+    return list(dict.fromkeys([*extra, *(name_of(id, "openai-chat", "stream") for id in [*own, *common])]))
 
 
 def cases() -> list[Case]:
     """Every case of the table, in the order in which it is best run."""
-    names = {mutant: names_for(mutant) for mutant in mutants()}
+    names = {mutant: names_for(mutant) for mutant in MUTANTS}
     every = list(dict.fromkeys(name for own in names.values() for name in own))
     names |= dict.fromkeys(REFERENCES, every)
     found = [case for agent in IDLE for case in _offered(agent)]
@@ -184,7 +200,7 @@ def _offered(agent: str) -> list[Case]:
         catalogue.scenarios().values(),
         dialects=tuple(catalogue.dialects()),
         modes=("stream", "block"),
-        surfaces=("chat",),
+        surfaces=surfaces_of(agent),
         strict=False,
     )
 
@@ -226,12 +242,12 @@ def run(wanted: Iterable[Case] | None = None, *, jobs: int = 32) -> Evidence:
 
 def page(evidence: Evidence) -> str:
     """The documentation page of the table."""
-    return mutants_page({mutant: evidence.broken(mutant) for mutant in mutants()}, MET)
+    return mutants_page({mutant: evidence.broken(mutant) for mutant in MUTANTS}, RULES)
 
 
 def surprises(evidence: Evidence) -> Iterator[str]:
     """Where what was seen is not what the file of a mutant says, and where the reference broke a rule."""
-    expected = {name: set(mutant.breaks) for name, mutant in mutants().items()}
+    expected = {name: set(mutant.breaks) for name, mutant in MUTANTS.items()}
     for agent in (*expected, *REFERENCES):
         breaks = expected.get(agent, set())
         if not evidence.of(agent):
@@ -240,13 +256,13 @@ def surprises(evidence: Evidence) -> Iterator[str]:
         yield from (f"{agent} keeps {rule}" for rule in sorted(breaks - broken))
         for check in evidence.of(agent):
             if check.outcome == "invalid" or (check.outcome == "violated" and check.invariant not in breaks):
-                where = f"{check.scenario}[{check.dialect}-{check.mode}]"
+                where = name_of(check.scenario, check.dialect, check.mode)
                 yield f"{agent} {where} {check.invariant}: {check.outcome}: {check.summary}"
 
 
 def _wrong_use(arguments: list[str]) -> str:
     """Why nothing is run; the page is about all mutants, so it is written after a run of all."""
-    known = (*mutants(), *REFERENCES, *IDLE)
+    known = (*MUTANTS, *REFERENCES, *IDLE)
     names = [argument for argument in arguments if not argument.startswith("-")]
     options = [argument for argument in arguments if argument.startswith("-") and argument != "--write"]
     if options:

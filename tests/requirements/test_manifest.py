@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import pytest
-from mutants.table import Evidence
+from mutants.table import MUTANTS, Evidence
 
 from pytest_agentguard import catalogue
 from pytest_agentguard._core.report import Check
 from pytest_agentguard.events import StreamEnded
-from pytest_agentguard.reference.mutants import mutants
 from requirements import manifest
 from requirements.manifest import EVERY, Proof, Row
 
 ROWS = manifest.rows()
 WORKING = {
-    *("A17", "A18", "A19", "A20", "A21", "A22", "A24", "A25", "A41", "A43"),
-    *("D01", "D02", "D03", "D06", "D07", "D08", "D10", "D11"),
+    *("A03", "A16", "A17", "A18", "A19", "A20", "A21", "A22", "A23", "A24", "A25", "A38", "A41", "A43"),
+    *(f"B{n:02}" for n in range(1, 20)),
+    *(f"D{n:02}" for n in range(1, 12)),
 }
 
 
@@ -36,6 +38,7 @@ def test_a_row_has_a_proof_or_says_what_it_waits_for(row: Row):
     assert row.says.endswith(".")
     assert bool(row.proofs) == row.works
     assert row.works or row.later in manifest.CAPABILITIES
+    assert not row.rest or (row.works and row.rest in manifest.CAPABILITIES)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS.values() if row.works], ids=lambda row: row.id)
@@ -44,10 +47,29 @@ def test_a_proof_names_what_there_is(row: Row):
     for proof in row.proofs:
         assert {*proof.scenarios} <= {*scenarios, EVERY}
         assert {*proof.rules, *proof.kept} <= {*rules, EVERY}
-        assert {*proof.mutants} <= {*mutants(), EVERY}
-        assert proof.mutants or proof.control
+        assert {*proof.mutants} <= {*MUTANTS, EVERY}
+        assert proof.mutants or proof.control or proof == Proof(tests=proof.tests)
         for name in proof.scenarios:
             assert name == EVERY or set(proof.rules) & set(scenarios[name].invariants), name
+
+
+def test_the_tests_that_prove_a_row_are_collected():
+    named = {node for row in ROWS.values() for proof in row.proofs for node in proof.tests}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *sorted(named),
+    ]
+
+    listed = subprocess.run(command, cwd=manifest.ROOT, capture_output=True, text=True, timeout=60)
+
+    assert listed.returncode == 0, listed.stdout + listed.stderr
+    assert {line.partition("[")[0] for line in listed.stdout.splitlines() if "::" in line} == named
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS.values() if row.works], ids=lambda row: row.id)
@@ -101,7 +123,7 @@ def problems(proof: Proof, evidence: Evidence) -> list[str]:
 
 
 def _mutants(proof: Proof) -> tuple[str, ...]:
-    return tuple(mutants()) if proof.mutants == (EVERY,) else proof.mutants
+    return tuple(MUTANTS) if proof.mutants == (EVERY,) else proof.mutants
 
 
 def _pairs(proof: Proof) -> list[tuple[str, str]]:
@@ -116,10 +138,14 @@ def _pairs(proof: Proof) -> list[tuple[str, str]]:
     ]
 
 
+def _dialects(proof: Proof, scenario: str) -> tuple[str, ...]:
+    return proof.dialects if catalogue.scenarios()[scenario].surface == "chat" else ("",)
+
+
 def _not_held(proof: Proof, agent: str, evidence: Evidence) -> list[str]:
     found = []
     for name, rule in _pairs(proof):
-        for dialect in proof.dialects:
+        for dialect in _dialects(proof, name):
             checks = [
                 check
                 for check in evidence.of(agent)
@@ -127,7 +153,7 @@ def _not_held(proof: Proof, agent: str, evidence: Evidence) -> list[str]:
             ]
             outcomes = sorted({check.outcome for check in checks}) or ["no check"]
             if outcomes != ["held"]:
-                found.append(f"{agent}: {name} {rule} in {dialect}: {', '.join(outcomes)}")
+                found.append(f"{agent}: {name} {rule} in {dialect or 'fetch'}: {', '.join(outcomes)}")
             if proof.receipts:
                 found += [f"{agent}: {name}: {wrong}" for check in checks for wrong in _undelivered(check)]
     return found
