@@ -60,7 +60,7 @@ _TIMEOUTS = (
         script=then_recover(record().hold().named("held before the head")),
         limits=Limits(request_timeout=6.0, deadline=0.5),
         modes=("stream",),
-        requirements=("A16", "B08"),
+        requirements=("A16", "A23", "B08"),
         hint="The run has less time than the request; what is left of the request has to go with it.",
     ),
     Scenario(
@@ -70,7 +70,7 @@ _TIMEOUTS = (
         script=then_recover(record().drip(every=0.1, limit=10.0)),
         limits=Limits(idle_timeout=0.6, deadline=1.0),
         modes=("stream",),
-        requirements=("A16", "B08"),
+        requirements=("A16", "A23", "B08"),
         hint="The idle timeout never fires; the deadline does not start again.",
     ),
     Scenario(
