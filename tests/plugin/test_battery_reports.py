@@ -159,5 +159,5 @@ def test_agent_that_does_nothing_passes_no_check_and_ends(tmp_path: Path, name: 
     session = run_battery(tmp_path, *options, agents=(name,))
     document = reported(session)
     assert session.ret == pytest.ExitCode.TESTS_FAILED
-    assert set(session.outcomes) == {"failed"}
+    assert set(session.outcomes) == {"failed", "skipped"}  # skipped: a cancel that cannot reach it
     assert document["totals"]["invalid"] == len(document["checks"]) > 300
