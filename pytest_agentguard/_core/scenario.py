@@ -83,12 +83,13 @@ class Route:
 
     ``does``: ``ok`` · ``fail`` (``status``) · ``drop`` (read, then closed without an answer) · ``redirect``
     (``status``, ``to``) · ``slow`` (``seconds`` of silence first) · ``hold`` (until released, ``seconds`` at
-    most) · ``oversize`` (``size`` bytes) · ``endless`` (``size`` bytes at most) · ``partial`` (``size`` bytes
-    of a longer body, then the end). ``effect`` counts an effect when the answer is due, a held one's when it
-    is released. ``times`` requests are treated so, those that follow as ``then`` says. ``allowed`` is False
-    for what nobody may ask for. In ``to`` and ``body``, ``{first}``, ``{other}`` and ``{name}`` are the root
-    URLs of the server, of its other origin and of itself under another host name, ``{nonce}`` a value that
-    is new in every answer.
+    most; with a ``size`` not before the answer but behind so many bytes of a longer body) · ``oversize``
+    (``size`` bytes) · ``endless`` (``size`` bytes at most) · ``partial`` (``size`` bytes of a longer body,
+    then the end). ``effect`` counts an effect when the answer is due, a held one's when it is released.
+    ``times`` requests are treated so, those that follow as ``then`` says. ``allowed`` is False for what
+    nobody may ask for. In ``to`` and ``body``, ``{first}``, ``{other}`` and ``{name}`` are the root URLs of
+    the server, of its other origin and of itself under another host name, ``{nonce}`` a value that is new in
+    every answer.
     """
 
     path: str

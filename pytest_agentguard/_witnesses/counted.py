@@ -102,7 +102,7 @@ class Counted:
         """A hold begins; how long it may last, or None where it has been let go already."""
         limit = hold.limit
         if self._is_hold:
-            self._tally.say(StreamHeld, stream=self._request, hold=self._hold, why="hold", sent=sent)
+            self._tally.say(StreamHeld, stream=self._request, hold=self._hold, why=hold.why, sent=sent)
             if self.served.let_go:
                 return None
             limit = hold.limit if self._hold_limit is None else self._hold_limit

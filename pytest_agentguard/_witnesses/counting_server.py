@@ -131,9 +131,9 @@ class CountingServer:
         A ``status``; a ``redirect`` to a path or URL; ``drop``: read, then closed without an answer;
         ``slow``: so many seconds of silence first; ``hold``: until released, or ``limit`` seconds at most;
         ``oversize``: a body of so many bytes; ``endless``: a body that does not end; ``partial``: so many
-        bytes of a longer body. ``effect`` counts an effect when the answer is due. ``times`` requests get
-        this, those that follow what ``then`` says, or a healthy answer. ``allowed=False`` is what nobody may
-        ask for.
+        bytes of a longer body, then the end, or with ``hold`` that hold. ``effect`` counts an effect when the
+        answer is due. ``times`` requests get this, those that follow what ``then`` says, or a healthy answer.
+        ``allowed=False`` is what nobody may ask for.
         """
         route = route_of(
             path, status=status, redirect=redirect, drop=drop, slow=slow, hold=hold, limit=limit,

@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from pytest_agentguard._core.plan import End, Hold, Plan, Repeat
 
-_BODILESS = (204, 205, 304)
+BODILESS = (204, 205, 304)
 LAST_CHUNK = b"0\r\n\r\n"
 
 
@@ -46,7 +46,7 @@ def without_body(plan: Plan) -> Plan:
 
 def fitted(plan: Plan) -> Plan:
     """The plan as its status permits: 204, 205 and 304 have no body."""
-    return replace(plan, body=b"", stop=None, chunks=()) if plan.status in _BODILESS else plan
+    return replace(plan, body=b"", stop=None, chunks=()) if plan.status in BODILESS else plan
 
 
 def frame(plan: Plan, *, version: str, wants_close: bool, hold_limit: float | None = None) -> Frame:
@@ -62,7 +62,7 @@ def _frame(
 ) -> Frame:
     if not status:  # no answer at all
         return Frame(b"", False, True)
-    bodiless = status in _BODILESS
+    bodiless = status in BODILESS
     said = bodiless or _says(headers, "transfer-encoding") or _says(headers, "content-length")
     length = 0 if bodiless else length  # 205 says so; 204 and 304 say nothing
     closes = wants_close or (framing == "close" and not said)

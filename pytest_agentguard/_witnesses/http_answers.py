@@ -10,7 +10,7 @@ from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import UsageError, unknown_name
 from pytest_agentguard._core.plan import End, Hold, Note, Plan, Repeat
 from pytest_agentguard._core.scenario import ROUTES, Route
-from pytest_agentguard._witnesses.framing import fitted
+from pytest_agentguard._witnesses.framing import BODILESS, fitted
 
 ANY = "*"  # at the end of a path: whatever follows
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -32,6 +32,8 @@ def checked(route: Route) -> Route:
             raise UsageError(f"route {route.path} redirects and does not say where to")
     if not 200 <= route.status <= 599:
         raise UsageError(f"route {route.path}: a status is 200 to 599, not {route.status}")
+    if route.does == "hold" and route.size and route.status in BODILESS:
+        raise UsageError(f"route {route.path} is held in its body; a status {route.status} has none")
     if route.does == "fail" and route.status < 400:
         raise UsageError(f"route {route.path} fails with a status from 400, not {route.status}")
     then = None if route.then is None else checked(replace(route.then, path=route.path))
@@ -56,7 +58,7 @@ def route_of(
     """The route that a test asks for in words; ``options`` are those of ``Route``."""
     asked = {
         "redirect": bool(redirect), "drop": drop, "slow": bool(slow), "hold": hold,
-        "oversize": bool(oversize), "endless": endless, "partial": bool(partial),
+        "oversize": bool(oversize), "endless": endless, "partial": bool(partial) and not hold,
     }  # fmt: skip
     chosen = [name for name, wanted in asked.items() if wanted]
     if len(chosen) > 1:
@@ -95,7 +97,7 @@ def plan_of(route: Route, *, nonce: str, notes: tuple[Note, ...] = ()) -> Plan:
     plan = fitted(Plan(route.status, _headers(route), body, framing="length", notes=said))
     match route.does:
         case "hold":
-            return replace(plan, moves=((0, Hold("hold", route.seconds or limits.HOLD_SECONDS, "hold")),))
+            return _held(plan, route)
         case "slow":
             return replace(plan, moves=((0, Hold("slow", route.seconds, "hold")),))
         case "oversize":
@@ -106,6 +108,14 @@ def plan_of(route: Route, *, nonce: str, notes: tuple[Note, ...] = ()) -> Plan:
         case "partial":
             return replace(plan, body=body.ljust(route.size + 1, b"."), stop=route.size, end=End.CUT)
     return plan
+
+
+def _held(plan: Plan, route: Route) -> Plan:
+    """Held before its first byte, or behind ``size`` bytes of a longer body, which goes on when released."""
+    why = "stall" if route.size else "hold"
+    hold = Hold(why, route.seconds or limits.HOLD_SECONDS, why)
+    body = plan.body.ljust(route.size + 1, b".") if route.size else plan.body
+    return replace(plan, body=body, moves=((route.size, hold),))
 
 
 def _headers(route: Route) -> tuple[tuple[str, str], ...]:

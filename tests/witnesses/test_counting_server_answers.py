@@ -242,6 +242,34 @@ def test_a_client_that_gives_up_on_a_held_answer_is_recorded_before_the_release(
     assert (receipt.status, receipt.end, receipt.failed) == (0, "client-left", True)
 
 
+@pytest.mark.parametrize("data", [True, False], ids=["a scenario", "a test"])
+def test_an_answer_stalls_in_its_body_and_goes_on_when_it_is_released(data: bool) -> None:
+    with counting() as (server, ledger):
+        route = (
+            server.add(Route(path="/x", does="hold", size=3, body="stalled"))
+            if data
+            else server.route("/x", hold=True, partial=3, body="stalled")
+        )
+        with httpx.stream("GET", route.url, **CLIENT) as answer:
+            pieces = answer.iter_bytes()
+            first = next(pieces)
+            (held,) = ledger.of(StreamHeld)
+            route.release()
+            rest = b"".join(pieces)
+        server.settle()
+        (released,), receipt = ledger.of(StreamReleased), only_answer(ledger)
+    assert (answer.status_code, first, rest) == (200, b"sta", b"lled")
+    assert (held.stream, held.why, held.sent, released.by) == ("h1", "stall", 3, "test")
+    assert (receipt.end, receipt.sent, receipt.planned, receipt.failed) == ("clean", 7, 7, False)
+
+
+def test_a_short_body_that_stalls_is_made_longer() -> None:
+    with counting() as (server, ledger):
+        route = server.route("/x", hold=True, partial=6, body="ok", limit=0.05)
+        assert get(route.url).text == "ok....."
+        assert [fact.by for fact in ledger.of(StreamReleased)] == ["limit"]
+
+
 def test_a_hold_lasts_for_a_request_without_a_body_too() -> None:
     with counting() as (server, _), Client(server) as client:
         route = server.route("/x", hold=True, effect=True, body="four")
