@@ -30,6 +30,8 @@ def look_at(adapter: Adapter, dialects: Iterable[str]) -> None:
         raise UsageError(f"overlap takes a whole number from 1, not {adapter.overlap!r}")
     if "fetch" in adapter.surfaces and adapter.fetch is None:
         raise UsageError("surfaces has fetch, and there is no fetch=")
+    if callable(adapter.fetch) and "fetch" not in adapter.surfaces:
+        raise UsageError("there is a fetch=, and surfaces lacks fetch")
     _look_at_functions(adapter)
     _look_at_limits(adapter.declared)
 

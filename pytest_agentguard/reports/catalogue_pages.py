@@ -121,7 +121,8 @@ def _occasions_in(id: str, scenarios: Mapping[str, Scenario]) -> list[str]:
 
 def _scenario(scenario: Scenario) -> str:
     where = [", ".join(scenario.dialects)] if scenario.dialects else []
-    where.append(" and ".join(scenario.modes) if scenario.modes != ("both",) else "stream against block")
+    modes = " and ".join(scenario.modes) if scenario.modes != ("both",) else "stream against block"
+    where += [modes] * (scenario.fetch is None)
     where += ["strict only"] * scenario.strict + ["control"] * scenario.control
     cells = (
         f"`{scenario.id}`",

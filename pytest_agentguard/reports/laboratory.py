@@ -27,7 +27,7 @@ def lines(checks: Iterable[LaboratoryCheck]) -> list[str]:
     made: list[str] = []
     for agent in agents:
         own = [check for check in found if check.agent == agent]
-        made += [f"laboratory of {agent}"] if len(agents) > 1 else []
+        made.append(f"laboratory{f' of {agent}' if len(agents) > 1 else ''}: does it really stop?")
         made += [f"{_WORDS[one.outcome]} {_name(one)} received={one.received}" for one in own]
         made += [_total(own)]
     return made

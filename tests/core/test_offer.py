@@ -29,6 +29,7 @@ FLAWS: list[tuple[dict[str, Any], str]] = [
     ({"modes": "stream"}, "modes takes a tuple of names, as in ('stream',), not 'stream'"),
     ({"surfaces": ("chats",)}, "unknown surface 'chats'; did you mean 'chat'?"),
     ({"surfaces": ("fetch",)}, "surfaces has fetch, and there is no fetch="),
+    ({"fetch": len}, "there is a fetch=, and surfaces lacks fetch"),
     ({"distributions": "httpx"}, "distributions takes a tuple of names, as in ('httpx',), not 'httpx'"),
     ({"backend": "curio"}, "unknown backend 'curio'; did you mean 'trio'?"),
     ({"overlap": 0}, "overlap takes a whole number from 1, not 0"),

@@ -10,6 +10,7 @@ _BAD = LaboratoryCheck("mine", "laboratory-redirect", "failed", 2)
 
 def test_each_check_has_a_line_and_the_last_one_sums_up():
     assert lines([_OK, _BAD]) == [
+        "laboratory: does it really stop?",
         "PASS control received=1",
         "FAIL redirect received=2",
         "checks=2 passed=1 total_received=3",
@@ -19,10 +20,10 @@ def test_each_check_has_a_line_and_the_last_one_sums_up():
 def test_agents_have_blocks_of_their_own():
     other = LaboratoryCheck("other", "laboratory-control", "skipped", 0)
     assert lines([_OK, other]) == [
-        "laboratory of mine",
+        "laboratory of mine: does it really stop?",
         "PASS control received=1",
         "checks=1 passed=1 total_received=1",
-        "laboratory of other",
+        "laboratory of other: does it really stop?",
         "SKIP control received=0",
         "checks=1 passed=0 total_received=0",
     ]
