@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
+
+from pytest_agentguard._core import limits
 
 
 class AgentguardError(Exception):
@@ -20,6 +23,13 @@ class ProtocolError(AgentguardError):
 
 class LimitReached(AgentguardError):
     """A bound of ``_core/limits.py`` was reached."""
+
+
+def look_at_seconds(what: str, seconds: Any) -> None:
+    """Raise ``UsageError`` for a time that no witness can wait: none, an endless one, more than a day."""
+    is_time = isinstance(seconds, (int, float)) and 0 <= seconds <= limits.TIME_SECONDS  # NaN is not
+    if not is_time:
+        raise UsageError(f"{what} is a time from 0 to {limits.TIME_SECONDS:g} s, not {seconds!r}")
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -37,4 +37,6 @@ PIPELINE_BYTES = 1024 * 1024  # read ahead while a request is being answered
 DRAIN_SECONDS = 0.5  # how long unread input is read away before a connection is closed
 RESET_SECONDS = 1.0  # how long a reset waits for the bytes before it to leave
 SIGNAL_SECONDS = 10.0  # how long `await` waits for something that a witness is to see
+TIME_SECONDS = 24 * 3600.0  # the longest time that a route or a reply may say
+SELECT_SECONDS = 3600.0  # the longest that the engine sleeps at a time
 ENGINE_SECONDS = 5.0  # how long a call into the engine may take

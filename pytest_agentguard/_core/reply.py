@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.errors import UsageError, unknown_name
+from pytest_agentguard._core.errors import UsageError, look_at_seconds, unknown_name
 from pytest_agentguard._core.plan import End, Hold, Move, Pause
 from pytest_agentguard._core.script import (
     BEFORE_FINISH,
@@ -150,6 +150,7 @@ class Reply:
         limit: float = limits.HOLD_SECONDS,
     ) -> Reply:
         """Stop sending and keep the connection (E6) until released, for ``limit`` seconds at most."""
+        look_at_seconds("Reply.stall(limit=…)", limit)
         return self._ending(End.STALLED, at, inside, "stall", "", Hold("stall", limit))
 
     def drip(
@@ -161,23 +162,25 @@ class Reply:
         data: bytes = b"",
     ) -> Reply:
         """Send a keep-alive (or ``data``) every ``every`` seconds, and never the rest (E7)."""
-        return self._ending(
-            End.STALLED, at, None, "drip", "", Hold("drip", limit, "drip", data or b"\0", every)
-        )
+        look_at_seconds("Reply.drip(limit=…)", limit)
+        look_at_seconds("Reply.drip(every=…)", every)
+        hold = Hold("drip", limit, "drip", data or b"\0", every)
+        return self._ending(End.STALLED, at, None, "drip", "", hold)
 
     def keep_open(self, *, limit: float = limits.HOLD_SECONDS) -> Reply:
         """Send everything, the marker too, and keep the connection open (E8)."""
-        hold = Hold("keep-open", limit, "keep-open")
-        return replace(
-            self, moves=(*self.moves, (END, hold)), end=End.STALLED, fault=self.fault or "keep-open"
-        )
+        look_at_seconds("Reply.keep_open(limit=…)", limit)
+        moves = (*self.moves, (END, Hold("keep-open", limit, "keep-open")))
+        return replace(self, moves=moves, end=End.STALLED, fault=self.fault or "keep-open")
 
     def hold(self, at: Where | None = None, *, limit: float = limits.HOLD_SECONDS) -> Reply:
         """Wait at ``at`` (default: before the first byte of the answer) until released, then go on."""
+        look_at_seconds("Reply.hold(limit=…)", limit)
         return replace(self, moves=(*self.moves, (at or START, Hold("hold", limit, "hold"))))
 
     def pause(self, seconds: float, at: Where | int | None = None) -> Reply:
         """Send nothing for ``seconds`` at ``at``, then go on."""
+        look_at_seconds("Reply.pause(…)", seconds)
         where = at_byte(at) if isinstance(at, int) else at or START
         return replace(self, moves=(*self.moves, (where, Pause(seconds))))
 

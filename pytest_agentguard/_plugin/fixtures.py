@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agentguard._core.contracts import Adapter, Job, Limits
-from pytest_agentguard._core.errors import LimitReached, UsageError
+from pytest_agentguard._core.errors import AgentguardError, UsageError
 from pytest_agentguard._core.events import (
     RunEnded,
     RunStarted,
@@ -219,7 +219,7 @@ class AgentGuard:
                 ports = self._engine().ports if self._endpoints or self._counting else ()
                 self._leftovers.record(self.ledger, ports, failed=failed)
                 self._settle()
-        except LimitReached as stuck:
+        except AgentguardError as stuck:
             self.findings = f"not judged: {stuck}"
             return self.findings
         judged = [self._judged(id, allowed) for id, allowed in rules.items()]

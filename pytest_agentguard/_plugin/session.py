@@ -50,7 +50,7 @@ def engine_of(config: pytest.Config) -> Engine:
     from pytest_agentguard._witnesses.engine import Engine
 
     owner, engine = config.stash.get(_ENGINE, (0, None))
-    if engine is None or owner != os.getpid():  # a forked test process inherits no thread
+    if engine is None or engine.failure or owner != os.getpid():  # a forked test process inherits no thread
         engine = Engine()
         config.stash[_ENGINE] = (os.getpid(), engine)
         config.add_cleanup(engine.stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import selectors
 import socket
@@ -15,7 +16,7 @@ from itertools import count
 from typing import Protocol
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.errors import LimitReached
+from pytest_agentguard._core.errors import AgentguardError, LimitReached
 from pytest_agentguard._witnesses import clock
 
 READ = selectors.EVENT_READ
@@ -66,6 +67,7 @@ class Engine:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self.failure = ""  # what its thread ended with, where that was not ``stop``
         self._rounds = 0
         self._is_waiting = False
         self._after_round: list[Callable[[], None]] = []
@@ -74,7 +76,7 @@ class Engine:
         self._order = count()
         self._selector = selectors.DefaultSelector()
         self._inside, self._outside = socket.socketpair()
-        self._sockets: set[socket.socket] = {self._inside, self._outside}
+        self._sockets: dict[socket.socket, Handler | None] = {self._inside: None, self._outside: None}
         self.ports: set[int] = set()  # all that were ever listened at
         for end in self._sockets:
             end.setblocking(False)
@@ -135,7 +137,13 @@ class Engine:
         return True
 
     def settle(self, *, limit: float = limits.ENGINE_SECONDS) -> bool:
-        """Return once everything that had reached this process when we were called has been looked at."""
+        """Return once everything that had reached this process when we were called has been looked at.
+
+        False where there is no engine (any more); raises ``AgentguardError`` where it has failed, since what
+        has come then was seen by nobody.
+        """
+        if self.failure:
+            raise AgentguardError(f"the engine has failed: {self.failure}")
         if threading.current_thread() is self._thread or self.is_quiet():
             return True
         done = threading.Lock()
@@ -190,18 +198,20 @@ class Engine:
         """Call ``handler`` when ``sock`` is ready for ``events``; again to change them."""
         if sock in self._sockets:
             self._selector.modify(sock, events, handler)
-            return
-        self._selector.register(sock, events, handler)
-        self._sockets.add(sock)
+        else:
+            self._selector.register(sock, events, handler)
+        self._sockets[sock] = handler
 
     def unwatch(self, sock: socket.socket) -> None:
         """Forget ``sock``; before it is closed, always."""
         if sock in self._sockets:
-            self._sockets.discard(sock)
+            del self._sockets[sock]
             self._selector.unregister(sock)
 
     def later(self, seconds: float, action: Callable[[], None], handler: Handler) -> Timer:
         """Run ``action`` after ``seconds``; what it raises goes to ``handler``."""
+        if not math.isfinite(seconds):  # it would never fire, and a NaN would keep others from it
+            raise ValueError(f"a deadline in {seconds} s")
         timer = Timer(action, handler)
         heapq.heappush(self._timers, (clock.now() + seconds, next(self._order), timer))
         return timer
@@ -214,12 +224,22 @@ class Engine:
                 self._round(0.0 if waiting else self._until_due())
                 while waiting:
                     waiting.pop()()
+        except BaseException as error:  # never to be: whatever comes now is seen by nobody
+            self._tell_failure(error)
         finally:
             self._stopping = True
+            self._is_waiting = False
             self._obey()
             for action in (*waiting, *self._after_round):
                 action()
             self._close_all()
+
+    def _tell_failure(self, error: BaseException) -> None:
+        """Say to every handler, before anybody can be told that there is no engine."""
+        self.failure = f"{type(error).__name__}: {error}"
+        for handler in list(self._sockets.values()):
+            if handler is not None:
+                _guarded(partial(_raise, error), handler)
 
     def _round(self, patience: float | None) -> None:
         self._is_waiting = True
@@ -234,7 +254,9 @@ class Engine:
         self._fire_due()
 
     def _until_due(self) -> float | None:
-        return max(0.0, self._timers[0][0] - clock.now()) if self._timers else None
+        if not self._timers:
+            return None
+        return min(max(0.0, self._timers[0][0] - clock.now()), limits.SELECT_SECONDS)
 
     def _fire_due(self) -> None:
         now = clock.now()
@@ -255,7 +277,7 @@ class Engine:
 
     def _close_all(self) -> None:
         while self._sockets:
-            self._sockets.pop().close()
+            self._sockets.popitem()[0].close()
         self._selector.close()
 
     def _leave_to_parent(self) -> None:
@@ -268,6 +290,10 @@ def _abandon(reference: weakref.ref[Engine]) -> None:
     engine = reference()
     if engine is not None:
         engine._leave_to_parent()
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 def _guarded(action: Callable[..., None], handler: Handler, *arguments: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.errors import UsageError, unknown_name
+from pytest_agentguard._core.errors import UsageError, look_at_seconds, unknown_name
 from pytest_agentguard._core.plan import End, Hold, Note, Plan, Repeat
 from pytest_agentguard._core.scenario import ROUTES, Route
 from pytest_agentguard._witnesses.framing import BODILESS, fitted
@@ -24,8 +24,9 @@ def checked(route: Route) -> Route:
         raise unknown_name("behaviour of a route", route.does, ROUTES)
     if not (route.path.startswith("/") or route.path == ANY) or {"?", "#"} & {*route.path}:
         raise UsageError(f"a route has a path from / on, without a query, not {route.path!r}")
-    if route.times < 0 or route.size < 0 or route.seconds < 0:
-        raise UsageError(f"route {route.path}: times, sizes and seconds are 0 or more")
+    look_at_seconds(f"route {route.path}: seconds", route.seconds)
+    if route.times < 0 or route.size < 0:
+        raise UsageError(f"route {route.path}: times and sizes are 0 or more")
     if route.does == "redirect":
         route = replace(route, status=route.status if route.status in REDIRECTS else 302)
         if not route.to:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -235,6 +236,12 @@ WRONG: dict[str, Callable[[], object]] = {
     "Reply.newlines() takes LF, CRLF or CR": lambda: EMPTY.newlines("\n\r"),
     "Reply.framed() takes chunked, length or close, not 'none'": lambda: EMPTY.framed("none"),
     "Reply.times() takes a count from 1, not 0": lambda: EMPTY.times(0),
+    "Reply.stall(limit=…) is a time from 0 to 86400 s, not inf": lambda: EMPTY.stall(limit=math.inf),
+    "Reply.hold(limit=…) is a time from 0 to 86400 s, not 10000000": lambda: EMPTY.hold(limit=10_000_000),
+    "Reply.keep_open(limit=…) is a time from 0 to 86400 s, not nan": lambda: EMPTY.keep_open(limit=math.nan),
+    "Reply.drip(limit=…) is a time from 0 to 86400 s, not -1": lambda: EMPTY.drip(limit=-1),
+    "Reply.drip(every=…) is a time from 0 to 86400 s, not nan": lambda: EMPTY.drip(every=math.nan),
+    "Reply.pause(…) is a time from 0 to 86400 s, not '1'": lambda: EMPTY.pause("1"),  # type: ignore[arg-type]
     "at_byte() takes a position from 0, not -1": lambda: EMPTY.cut(-1),
 }
 

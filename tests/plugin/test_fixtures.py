@@ -296,6 +296,28 @@ def test_predicate_that_never_returns_fails_its_test_alone(suite: Suite) -> None
     ran.stdout.fnmatch_lines(["*not judged: the engine did not answer within limit=0.2 s*"])
 
 
+def test_engine_that_fails_leaves_a_test_unjudged_and_the_next_one_gets_another(suite: Suite) -> None:
+    ran = suite(
+        """
+        import sys
+
+        import httpx
+        import pytest
+
+        @pytest.mark.agentguard("no-request-past-budget", attempts=1)
+        @pytest.mark.parametrize("fails", [True, False])
+        def test_it(counting_server, fails):
+            route = counting_server.route("/x")
+            httpx.get(route.url, trust_env=False)
+            if fails:
+                counting_server._engine.call(sys.exit)
+                counting_server._engine._thread.join(5)
+        """
+    )
+    ran.assert_outcomes(passed=1, failed=1)
+    ran.stdout.fnmatch_lines(["*not judged: the engine has failed: SystemExit*"])
+
+
 def test_engine_serves_all_tests_and_ends_with_the_session(suite: Suite) -> None:
     result = suite(
         """

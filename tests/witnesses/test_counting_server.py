@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 
 import httpx
@@ -350,7 +351,11 @@ def test_redirects_make_chains_and_loops() -> None:
         ("/x", {"limit": 3}, "route /x: limit= is how long an answer is held; it goes with hold=True"),
         ("/x", {"status": 99}, "route /x: a status is 200 to 599, not 99"),
         ("/x", {"redirect": "/y", "status": 500}, "route /x: a redirect has one of the statuses"),
-        ("/x", {"times": -1}, "route /x: times, sizes and seconds are 0 or more"),
+        ("/x", {"slow": math.nan}, "route /x: seconds is a time from 0 to 86400 s, not nan"),
+        ("/x", {"hold": True, "limit": math.inf}, "route /x: seconds is a time from 0 to 86400 s, not inf"),
+        ("/x", {"slow": 10**7}, "route /x: seconds is a time from 0 to 86400 s, not 10000000"),
+        ("/x", {"slow": -1}, "route /x: seconds is a time from 0 to 86400 s, not -1"),
+        ("/x", {"times": -1}, "route /x: times and sizes are 0 or more"),
         ("/x", {"then": Route(path="/x", does="fall")}, "unknown behaviour of a route 'fall'"),
         ("/x", {"then": Route(path="/x", does="fail")}, "route /x fails with a status from 400, not 200"),
         ("/x", {"then": Route(path="/x", does="redirect")}, "route /x redirects and does not say where to"),

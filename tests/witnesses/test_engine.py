@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
+import sys
 import threading
 import time
 
@@ -13,6 +15,7 @@ from endpoint_kit import LIMIT, ask, serving
 from pytest_agentguard import AgentguardError, Ledger, LimitReached, Reply
 from pytest_agentguard._witnesses.endpoint import Endpoint
 from pytest_agentguard._witnesses.engine import READ, Engine
+from pytest_agentguard.events import WitnessFailed
 
 
 class Listens:
@@ -105,6 +108,31 @@ def test_handler_that_raises_is_told_and_the_thread_lives_on() -> None:
         engine.run(lambda: engine.unwatch(near))
     assert "cannot read" in str(handler.errors[0])
     assert engine.run(lambda: None)
+    engine.stop()
+
+
+@pytest.mark.parametrize("seconds", [math.inf, math.nan])
+def test_deadline_that_is_no_time_is_refused_and_harms_no_other(seconds: float) -> None:
+    engine, handler, done = Engine(), Listens(), threading.Event()
+    with pytest.raises(ValueError, match="a deadline in"):
+        engine.run(lambda: engine.later(seconds, done.set, handler))
+    engine.run(lambda: (engine.later(1e300, done.clear, handler), engine.later(0.0, done.set, handler))[0])
+    assert done.wait(LIMIT)
+    assert engine.run(lambda: None)
+    engine.stop()
+
+
+def test_engine_that_fails_says_so_to_every_handler_and_to_who_asks_it() -> None:
+    ledger, engine = Ledger(), Engine()
+    with Endpoint(ledger, {}, engine=engine) as endpoint:
+        ask(endpoint, "/x")
+        engine.call(lambda: sys.exit("for no reason"))
+        assert engine._thread is not None
+        engine._thread.join(LIMIT)
+        assert endpoint.problems()[-1] == "endpoint failed: SystemExit: for no reason"
+        assert ledger.of(WitnessFailed)
+        with pytest.raises(AgentguardError, match="the engine has failed: SystemExit: for no reason"):
+            endpoint.settle()
     engine.stop()
 
 
