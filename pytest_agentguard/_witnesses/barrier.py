@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -21,12 +22,14 @@ class Barrier:
     """What listeners have in common that are read together before a stop is recorded.
 
     Asked with ``by``, ``at``, ``again`` and ``lane`` in the query, it reads everything that clients have sent
-    so far to any of the listeners, records ``StopRequested`` and answers 204. What a client sends ahead on a
+    so far to any of the listeners, records ``StopRequested`` and answers 204. Its path has a token that only
+    ``url`` knows: whatever else is asked is a request like any other. What a client sends ahead on a
     connection that is still being answered is a request only when its turn comes.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._path = f"{PATH}/{secrets.token_urlsafe(16)}"
         self._drains: list[Callable[[], None]] = []
         self._others: list[Barrier] = []
 
@@ -45,7 +48,12 @@ class Barrier:
 
     def url(self, root_url: str, lane: str = "") -> str:
         """Where the barrier is asked; ``&by=…&at=…&again=…`` may follow."""
-        return f"{root_url}{PATH}?lane={quote(lane, safe='')}"
+        return f"{root_url}{self._path}?lane={quote(lane, safe='')}"
+
+    def is_asked(self, request: HttpRequest) -> bool:
+        """Whether the request is for the barrier: by GET, at its path, not below it."""
+        path = request.target.partition("?")[0]
+        return request.method == "GET" and secrets.compare_digest(path.encode(), self._path.encode())
 
     def drain(self) -> None:
         """Read everything that has been sent to the listeners of this side."""
@@ -80,7 +88,7 @@ class _Guarded:
 
     def answer(self, request: HttpRequest) -> tuple[Plan, Exchange]:
         """The plan of an answer, and who is told what became of it."""
-        if request.target.startswith(PATH):
+        if self._barrier.is_asked(request):
             return self._barrier.stop(request)
         return self._service.answer(request)
 

@@ -127,9 +127,9 @@ class Origin:
 
     def _open(self, engine: Engine, barrier: Barrier, make: Callable[..., CountingDesk]) -> None:
         for _ in range(_TRIES):
-            first = self._listen(engine, barrier, make(address="127.0.0.1"), 0)
+            first = self._listen(engine, make(address="127.0.0.1"), 0)
             try:
-                self._listen(engine, barrier, make(address="::1"), first.port, address="::1")
+                self._listen(engine, make(address="::1"), first.port, address="::1")
             except AgentguardError as problem:
                 if not _is_taken(problem):  # no IPv6 here
                     break
@@ -143,10 +143,8 @@ class Origin:
         for listener in self._listeners:
             barrier.add(listener.drain)
 
-    def _listen(
-        self, engine: Engine, barrier: Barrier, desk: CountingDesk, port: int, address: str = "127.0.0.1"
-    ) -> Listener:
-        listener = Listener(engine, barrier.before(desk), address=address, port=port, admit=desk.admit)
+    def _listen(self, engine: Engine, desk: CountingDesk, port: int, address: str = "127.0.0.1") -> Listener:
+        listener = Listener(engine, desk, address=address, port=port, admit=desk.admit)
         desk.listens(listener.port)
         self._listeners.append(listener)
         self._desks.append(desk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -179,6 +179,38 @@ def test_the_barrier_is_no_request_of_the_agent() -> None:
         kinds = (RequestReceived, HttpReceived, ConnectionAccepted)
         assert [servers.ledger.of(kind) for kind in kinds] == [(), (), ()]
         assert servers.endpoint.problems() + servers.counting.problems() == []
+
+
+@pytest.mark.parametrize("asks", ["endpoint", "counting", "gate"])
+@pytest.mark.parametrize(
+    ("method", "change"),
+    [
+        ("GET", lambda path: path.rpartition("/")[0]),  # no token
+        ("GET", lambda path: path.replace("barrier/", "barrier/x")),  # another
+        ("GET", lambda path: path.replace("?", "/take?")),  # below it
+        ("POST", lambda path: path),
+    ],
+)
+def test_whoever_does_not_know_the_barrier_makes_a_request(
+    asks: str, method: str, change: Callable[[str], str]
+) -> None:
+    with serving_both() as servers:
+        counting, endpoint = servers.counting, servers.endpoint
+        url = (endpoint if asks == "endpoint" else counting).barrier_url()
+        place = {"endpoint": endpoint, "counting": counting, "gate": Place(port_of(url))}[asks]
+        with Client(place) as client:  # type: ignore[arg-type]
+            assert client.send(asked(change(path_of(url)), method=method)).answer().status == 404
+        servers.engine.settle()
+        assert servers.stops == ()
+        seen = servers.ledger.of(RequestReceived) + servers.ledger.of(HttpReceived)
+        assert [fact.method for fact in seen] == [method]
+
+
+def test_the_barrier_of_the_counting_server_is_at_its_own_port_alone() -> None:
+    with serving_both() as servers, Client(servers.counting) as client:
+        path = path_of(servers.counting.barrier_url())
+        assert client.send(asked(path)).answer().status == 404
+        assert (servers.stops, servers.counting.received) == ((), 1)
 
 
 def test_two_barriers_at_once_both_answer() -> None:
