@@ -113,9 +113,13 @@ class LeftBehind(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectBlocked(Event):
-    """The agent's process tried to connect somewhere else than loopback."""
+    """The agent's process tried to connect somewhere else than loopback, or to look up a name there.
+
+    ``what``: ``connect`` · ``lookup`` (of a name; that of a numeric address sends nothing, and is no fact).
+    """
 
     address: str
+    what: str = "connect"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""Keeps the agent's process offline: every connect outside loopback is refused, and is a fact."""
+"""Keeps the agent's process offline: every connect outside loopback is refused, and is a fact.
+
+So is the look-up of a name, which asks a server; a numeric address is only taken apart, and nobody is asked.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import ipaddress
 import socket
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from pytest_agentguard._core.events import ConnectBlocked, Witness
@@ -14,6 +18,7 @@ from pytest_agentguard._core.ledger import Recorder
 
 _LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname")
 _SENDS = ("socket.connect", "socket.sendto", "socket.sendmsg")
+_GETADDRINFO = socket.getaddrinfo.__code__
 _EVENTS = frozenset((*_LOOKUPS, *_SENDS))
 
 
@@ -41,10 +46,13 @@ class Guard:
         if event not in _EVENTS:
             return
         address = _forbidden(event, args)
-        if address is None:
+        if address is None or _is_numeric_only(sys._getframe(1)):
             return
         if self._recorder is not None:
-            self._recorder.record(ConnectBlocked, witness=Witness.RUNNER, lane=self._lane(), address=address)
+            what = "lookup" if event in _LOOKUPS else "connect"
+            self._recorder.record(
+                ConnectBlocked, witness=Witness.RUNNER, lane=self._lane(), address=address, what=what
+            )
         raise Offline(errno.ECONNREFUSED, f"agents under test are offline: {address}")
 
 
@@ -53,7 +61,7 @@ def _forbidden(event: str, args: tuple[Any, ...]) -> str | None:
     if event in _LOOKUPS:
         host = args[0]
         port = args[1] if len(args) > 1 else ""
-        return None if is_local(host) else _shown(host, port)
+        return None if is_local(host) or _is_numeric(host) else _shown(host, port)
     family, address = args[0].family, args[1]
     if family not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, tuple):
         return None
@@ -71,6 +79,20 @@ def is_local(host: str | bytes | None) -> bool:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return address.is_loopback or address.is_unspecified
+
+
+def _is_numeric_only(caller: FrameType) -> bool:
+    """Whether this is a look-up that takes numeric addresses only; the event itself does not say so."""
+    if caller.f_code is not _GETADDRINFO:
+        return False
+    flags = caller.f_locals.get("flags", 0)
+    return isinstance(flags, int) and bool(flags & socket.AI_NUMERICHOST)
+
+
+def _is_numeric(host: str | bytes | None) -> bool:
+    """Whether a look-up of this host asks nobody; what a resolver may take for a name is none of them."""
+    text = host.decode("latin-1") if isinstance(host, bytes) else host or ""
+    return not any(c.isspace() for c in text) and _address(text.partition("%")[0]) is not None
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

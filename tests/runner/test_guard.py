@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pytest_agentguard._runner.guard import is_local
+from pytest_agentguard._runner.guard import _forbidden, is_local
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,13 @@ def test_loopback_is_local(host: str | bytes | None) -> None:
 )
 def test_anything_else_is_not(host: str | bytes) -> None:
     assert not is_local(host)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", b"8.8.8.8", "0x08080808", "fe80::1%eth0", "2001:db8::1"])
+def test_the_look_up_of_a_numeric_address_asks_nobody(host: str | bytes) -> None:
+    assert _forbidden("socket.getaddrinfo", (host, 80, 0, 0, 0)) is None
+
+
+@pytest.mark.parametrize("host", ["example.com", "8.8.8.8 x"])
+def test_the_look_up_of_a_name_does(host: str) -> None:
+    assert _forbidden("socket.getaddrinfo", (host, 80, 0, 0, 0)) == f"{host}:80"

@@ -90,14 +90,19 @@ def test_nothing_is_left_behind_by_a_clean_run_on_asyncio(astart: Start, prompt:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "address"),
-    [("connect elsewhere", "203.0.113.7:443"), ("look up", "api.example.com:443")],
+    ("prompt", "address", "what"),
+    [
+        ("connect elsewhere", "203.0.113.7:443", "connect"),
+        ("look up", "api.example.com:443", "lookup"),
+    ],
 )
-def test_a_connect_outside_loopback_is_refused_and_recorded(start: Start, prompt: str, address: str) -> None:
+def test_a_connect_outside_loopback_is_refused_and_recorded(
+    start: Start, prompt: str, address: str, what: str
+) -> None:
     ledger = start("hello", prompt).finish()
 
     (blocked,) = ledger.of(ConnectBlocked)
-    assert (blocked.address, blocked.lane) == (address, "lane-1")
+    assert (blocked.address, blocked.lane, blocked.what) == (address, "lane-1", what)
     assert ledger.by_lane()["lane-1"].end.answer == "Offline"
 
 

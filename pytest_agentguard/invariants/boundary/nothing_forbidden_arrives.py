@@ -28,8 +28,7 @@ def check(ledger: Ledger) -> Iterator[Finding]:
             yield violated(f"connection for input={_shown(start)} address={opened.address}", start, opened)
         for blocked in ledger.after(start, ConnectBlocked):
             if _is_under_way(ledger, start, blocked):
-                facts = f"connect to address={blocked.address} had to be blocked for input={_shown(start)}"
-                yield violated(facts, start, blocked)
+                yield violated(f"{_told(blocked)} for input={_shown(start)}", start, blocked)
     led_to = {reading.origin(offer.location)[1] for offer in ledger.of(RedirectOffered)}
     followed = {r.seq for offer in ledger.of(RedirectOffered) for r in reading.arrived_by(ledger, offer)}
     for request in ledger.of(HttpReceived, allowed=False):
@@ -66,6 +65,12 @@ def _opened_for(ledger: Ledger, start: FetchStarted) -> Iterator[ConnectionAccep
 def _is_under_way(ledger: Ledger, start: FetchStarted, event: Event) -> bool:
     found = reading.fetch_of(ledger, event)
     return found is not None and found[0].seq == start.seq
+
+
+def _told(blocked: ConnectBlocked) -> str:
+    if blocked.what == "lookup":
+        return f"name looked up, address={blocked.address}, which had to be blocked,"
+    return f"connect to address={blocked.address} had to be blocked"
 
 
 def _shown(start: FetchStarted) -> str:
@@ -111,6 +116,7 @@ INVARIANT = Invariant(
         Ledger([_ASKED, _LISTED, _REFUSED]),
         Ledger([_ASKED, _OPENED, _REFUSED]),
         Ledger([_ASKED, _BLOCKED, _REFUSED]),
+        Ledger([_ASKED, replace(_BLOCKED, address="example.com:80", what="lookup"), _REFUSED]),
         Ledger([_ASKED, replace(_OPENED, allowed=True), _REFUSED]),
     ],
     silent=[

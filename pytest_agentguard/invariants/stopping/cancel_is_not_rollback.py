@@ -22,15 +22,25 @@ from pytest_agentguard.events import (
     Witness,
 )
 
+_DONE = (  # what has become of an order, and what a denial says not to have become of it
+    r"(?:sent|made|done|run|ran|placed|submitted|executed|performed|applied|changed|created|paid|charged"
+    r"|carried out|happen(?:ed)?|t[ao]ken? (?:place|effect)|took (?:place|effect)"
+    r"|(?:go|gone|went) through|reach(?:ed)? the server)\b(?! (?:again|twice|a second time|any ?more))"
+)
+_ORDER = r"(?:it|this|that|anything|the (?:order|request|call|tool|action|payment|effect))"
 _DENIED = re.compile(
-    r"roll(ed|ing|s)?[ -]?back|undone|reverted"
-    r"|(not|never|n't) (been )?(sent|made|done|run|ran|executed|performed|applied|happen(ed)?|take place)"
-    r"|nothing (was|has been|had been) (sent|done|changed|run|executed)"
-    r"|(no|without( any)?) (side[ -]?)?(effects?|changes?)\b",
+    rf"(?:\bnot|\bnever|n['’]t) (?:yet )?(?:have )?(?:been |be )?{_DONE}"
+    rf"|\bnothing (?!more|else|further)(?:(?!un)\w+ ){{0,3}}?{_DONE}"
+    r"|\bno (?!further|other|more|new|second|roll|undo|refund|retr|effect)(?:\w+ ){1,3}?"
+    rf"(?:was|were|(?:has|have|had) been) {_DONE}"
+    rf"|\bbefore {_ORDER} (?:\w+ ){{0,3}}?(?:effects?\b|{_DONE})"
+    r"|\b(?:no|without(?: any)?) (?:side[ -]?)?(?:effects?|changes?)\b(?! on\b)",
     re.IGNORECASE,
 )
+_TAKEN_BACK = re.compile(r"\broll(?:ed|ing|s)?[ -]?back\b|\bundone\b|\breverted\b", re.IGNORECASE)
+_NEGATION = re.compile(r"\b(?:no|not|nothing|never|cannot|none|without)\b|n['’]t\b", re.IGNORECASE)
 _LEFT_OPEN = re.compile(
-    r"unknown|may\b|might|could|whether|uncertain|unclear|assume|possibl|perhaps|verify|not a roll",
+    r"unknown|may\b|might|could|whether|uncertain|unclear|assume|possibl|perhaps|verif(?:y|ied)",
     re.IGNORECASE,
 )
 
@@ -73,10 +83,20 @@ def _told(ledger: Ledger, effect: EffectDone | ToolFinished) -> Iterator[tuple[R
 
 
 def _denial(text: str) -> str:
-    """The first sentence that denies it, unless one says that it is not known."""
+    """The first sentence that denies it, unless one says that it is not known.
+
+    A test of words, in English: a denial in other words is missed, and nobody is accused of saying nothing.
+    """
     if _LEFT_OPEN.search(text):
         return ""
-    return next((part for part in re.split(r"[.;\n]", text) if _DENIED.search(part)), "").strip()
+    return next((part for part in re.split(r"[.;\n]", text) if _denies(" ".join(part.split()))), "").strip()
+
+
+def _denies(sentence: str) -> bool:
+    """That nothing has become of it, or that it was taken back; that it was not taken back is true."""
+    back = _TAKEN_BACK.search(sentence)
+    is_back = back is not None and _NEGATION.search(sentence[: back.start()]) is None
+    return is_back or _DENIED.search(sentence) is not None
 
 
 def _shown(effect: Event) -> str:
@@ -95,18 +115,21 @@ _STOP = StopRequested(witness=Witness.RUNNER, at="request")
 _GONE = FetchEnded(witness=Witness.RUNNER, call="f1", how="cancelled", error="outcome unknown, verify")
 _DENIES = replace(_GONE, error="cancelled: the request was not sent")
 _EFFECT = EffectDone(witness=Witness.COUNTING_SERVER, request="h1", route="order", count=1)
-_STORY = [_JOB, _ASKED, _ARRIVED, _STOP]
+_STORY: list[Event] = [_JOB, _ASKED, _ARRIVED, _STOP]
 
 _OFFER = CallOffered(witness=Witness.ENDPOINT, stream="s1", call="s1.c1", tool="pay", nonce="n1")
 _RUN = ToolStarted(witness=Witness.TOOL_SPY, tool="pay", invocation="i1", arguments={"x": "n1"})
 _DONE = ToolFinished(witness=Witness.TOOL_SPY, tool="pay", invocation="i1")
 _ENDED = RunEnded(witness=Witness.RUNNER, how="cancelled", error="cancelled")
-_PAID = [_JOB, _OFFER, _RUN, _DONE, _STOP]
+_PAID: list[Event] = [_JOB, _OFFER, _RUN, _DONE, _STOP]
 
 INVARIANT = Invariant(
     check,
     level=Level.MUST,
-    why="Who reads that nothing happened does it again, and then it has happened twice.",
+    why=(
+        "Who reads that nothing happened does it again, and then it has happened twice. Looked for are "
+        "English phrases such as *was not sent* or *nothing happened*; a denial in other words is not found."
+    ),
     source="requirements B10, B16",
     remedy=(
         "Keep a record of what was begun and report everything without an answer as unknown: to be verified, "
@@ -118,9 +141,11 @@ INVARIANT = Invariant(
         Ledger([*_STORY, _DENIES, _EFFECT]),
         Ledger([*_STORY, replace(_GONE, error="cancelled and rolled back"), _EFFECT]),
         Ledger([*_PAID, replace(_ENDED, kept="Stopped. Nothing was done.")]),
+        Ledger([*_STORY, replace(_GONE, error="stopped before it had any effect"), _EFFECT]),
     ],
     silent=[
         Ledger([*_STORY, replace(_GONE, error=""), _EFFECT]),
+        Ledger([*_STORY, replace(_GONE, error="cancelled; nothing was undone"), _EFFECT]),
         Ledger(
             [
                 *_STORY,
