@@ -151,7 +151,12 @@ class CountingServer:
         self._first.forbid()
 
     def canary(self, name: str, value: str) -> None:
-        """Look for ``value`` in the URL, the headers and the body of each request from now on."""
+        """Look for ``value`` in the URL, the headers and the body of each request from now on.
+
+        It is found as it is, percent-encoded, escaped as in JSON, and in ``Authorization: Basic``.
+        """
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise UsageError(f"a canary has a name and a value that are strings, not {name!r} and {value!r}")
         if not value:
             raise UsageError(f"canary {name!r} has no value, so that it would be found everywhere")
         self._tally.canaries = {**self._tally.canaries, name: value}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._core.events import CeilingReached, Event, HttpReceived, Witness, WitnessFailed
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Recorder
+from pytest_agentguard._witnesses import canaries
 from pytest_agentguard._witnesses.http_answers import ANY
 from pytest_agentguard._witnesses.http_request import HttpRequest
 from pytest_agentguard._witnesses.served import Served
@@ -100,36 +98,15 @@ class Tally:
     # -- canaries -------------------------------------------------------------------------------------
 
     def found(self, request: HttpRequest) -> tuple[str, ...]:
-        """Where canaries came, each place once: ``NAME in url``, ``NAME in header X``, ``NAME in body``."""
-        return tuple(dict.fromkeys(self._places(request))) if self.canaries else ()
+        """Where canaries came, each place once."""
+        return canaries.found(self.canaries, request)
 
     def masked(self, text: str) -> str:
         """The text with the names of canaries for their values."""
-        for name, value in self.canaries.items():
-            text = text.replace(value, f"{{{name}}}")
-        return text
-
-    def _places(self, request: HttpRequest) -> Iterator[str]:
-        body = request.body.decode("utf-8", "replace")
-        texts = [("url", request.target), ("url", unquote(request.target))]
-        texts += [(f"header {name}", text) for name, value in request.headers for text in _read(value)]
-        texts += [("body", body), ("body", unquote_plus(body))]
-        for name, value in list(self.canaries.items()):
-            yield from (f"{name} in {place}" for place, text in texts if value in text)
+        return canaries.masked(self.canaries, text)
 
 
 def cut(body: bytes) -> str:
     """What is kept of a body."""
     text = body[: limits.COUNTED_BODY_BYTES].decode("utf-8", "backslashreplace")
     return text if len(body) <= limits.COUNTED_BODY_BYTES else f"{text}… ({len(body)} bytes)"
-
-
-def _read(value: str) -> Iterator[str]:
-    """A header as it is, and what is in it where that is base64 as in ``Basic …``."""
-    yield value
-    scheme, _, rest = value.partition(" ")
-    if scheme.lower() == "basic":
-        try:
-            yield base64.b64decode(rest, validate=True).decode("utf-8", "replace")
-        except binascii.Error:
-            return
