@@ -213,7 +213,8 @@ def _timeouts(ledger: Ledger) -> tuple[Timeout, ...]:
 
 
 def _end_by_time(ledger: Ledger, held: StreamHeld) -> RunEnded | FetchEnded | None:
-    fetch, outcome = fetch_of(ledger, held), outcome_of(ledger, held)
+    """The end, also where it came before the request was read: the client's clock had begun earlier."""
+    fetch, outcome = fetch_of(ledger, held), end_of_run(ledger, held)
     end: RunEnded | FetchEnded | None = fetch[1] if fetch is not None else outcome
     if end is None or end.how in ("returned", *_WENT_AWAY):
         return None

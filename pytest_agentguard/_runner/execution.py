@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agentguard._core import limits
+from pytest_agentguard._core.contracts import ToolSpec
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.events import RequestReceived, RunEnded, RunStarted, WatchEnded
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Ledger
-from pytest_agentguard._core.plan import Pause, Plan
+from pytest_agentguard._core.plan import Hold, Move, Pause, Plan
 from pytest_agentguard._core.planning import Setting, plan
 from pytest_agentguard._core.reply import Reply
 from pytest_agentguard._core.scenario import Lane, Scenario, Setup, Variant
@@ -260,7 +261,7 @@ class Stage:
 
 def _hold_limit(scenario: Scenario, way: Way) -> float | None:
     """How long a response is held at most; None leaves it to the script, where no limit was stretched."""
-    if way.patience == 1 and scenario.fetch is None:
+    if scenario.fetch is None and (way.patience == 1 or not scenario.limits.times()):
         return None
     decisive = max if scenario.fetch is None else min  # of several, the shortest has to end a fetch
     limit = decisive(scenario.limits.times().values(), default=0.0)
@@ -294,24 +295,42 @@ def _copy(folder: Path, target: Path) -> None:
 
 
 def _patient(scenario: Scenario, factor: int) -> Scenario:
-    """The scenario with ``factor`` times as much time for all that the agent must keep to, and its pauses."""
+    """The scenario with ``factor`` times as much time for what the agent must keep to, and waits for."""
     scaled: dict[str, Any] = {name: value * factor for name, value in scenario.limits.times().items()}
-    script = scenario.script
+    script, lanes = scenario.script, scenario.lanes
     return replace(
         scenario,
         limits=replace(scenario.limits, **scaled),
         seconds=scenario.seconds * factor,
+        watch=scenario.watch * factor,
         script=script and (lambda setup: [_slowed(reply, factor) for reply in script(setup)]),
+        lanes=lanes and (lambda setup: [_slowed_lane(lane, factor) for lane in lanes(setup)]),
+        tools=tuple(_slowed_tool(tool, factor) for tool in scenario.tools),
     )
+
+
+def _slowed_lane(lane: Lane, factor: int) -> Lane:
+    return replace(lane, replies=[_slowed(reply, factor) for reply in lane.replies])
+
+
+def _slowed_tool(tool: ToolSpec, factor: int) -> ToolSpec:
+    """The tool, which takes ``factor`` times as long where it takes any time."""
+    behaviour = tool.behaviour
+    return replace(tool, behaviour=replace(behaviour, limit=behaviour.limit * factor))
 
 
 def _slowed(reply: Reply, factor: int) -> Reply:
-    """The reply with pauses that are ``factor`` times as long."""
-    moves = tuple(
-        (where, replace(move, seconds=move.seconds * factor) if isinstance(move, Pause) else move)
-        for where, move in reply.moves
-    )
-    return replace(reply, moves=moves)
+    """The reply with pauses and holds that are ``factor`` times as long."""
+    return replace(reply, moves=tuple((where, _slowed_move(move, factor)) for where, move in reply.moves))
+
+
+def _slowed_move(move: Move, factor: int) -> Move:
+    match move:
+        case Pause():
+            return replace(move, seconds=move.seconds * factor)
+        case Hold():
+            return replace(move, limit=move.limit * factor)
+    return move
 
 
 def _merged(parts: Sequence[Execution]) -> Execution:

@@ -41,6 +41,26 @@ SCENARIOS = (
         hint="The request has had its time, and it has cost what there was.",
     ),
     Scenario(
+        id="fetch-stall-in-body",
+        summary="The head and the first kilobyte of the body come, and nothing after that.",
+        invariants=(
+            "timeout-ends-call",
+            "timeout-is-not-cancel",
+            "no-call-after-stop",
+            "every-wait-has-an-exit",
+            "nothing-left-behind",
+        ),
+        surface="fetch",
+        fetch=FetchScript(
+            routes=(Route(path="/body", does="hold", size=1024),),
+            allowed={"body": "/body"},
+            calls=(FetchCall("body"), FetchCall("body")),
+        ),
+        limits=Limits(request_timeout=0.25, attempts=1),
+        requirements=("A23", "B07"),
+        hint="A timeout that is over once the head has come never ends this.",
+    ),
+    Scenario(
         id="fetch-deadline",
         summary="The deadline of all calls passes before the timeout of the first of them.",
         invariants=(
@@ -50,9 +70,9 @@ SCENARIOS = (
             "nothing-left-behind",
         ),
         surface="fetch",
-        # a tool without a deadline holds on for longer than the server does: three times two seconds
-        fetch=_orders(4),
-        limits=Limits(request_timeout=2.0, deadline=0.35),
+        # the server lets go long before the timeout of the request: only the deadline ends the call in time
+        fetch=_orders(2),
+        limits=Limits(request_timeout=8.0, deadline=0.35),
         requirements=("A16", "B08", "B11"),
         hint="The deadline is one for all calls; none of them starts it again.",
     ),
@@ -82,6 +102,7 @@ SCENARIOS = (
         invariants=AFTER_CANCEL,
         surface="fetch",
         fetch=_orders(2, workers=4),
+        limits=Limits(attempts=8),
         cancel=Cancel(at="request", nth=4),
         requirements=("B09", "B17"),
         hint="A stop is for all that work under it.",

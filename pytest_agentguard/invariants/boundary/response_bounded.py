@@ -11,32 +11,28 @@ from pytest_agentguard.events import (
     FetchStarted,
     HttpAnswered,
     HttpReceived,
-    MemoryMeasured,
     RunStarted,
     Witness,
 )
 
 _NOTICE = 256  # bytes in which a result may say that it was cut
-_SHOWN = 48 * 1024 * 1024  # of which a bounded tool keeps a small part, whatever its allocator does
+_TAKEN = 48 * 1024 * 1024  # more than the buffers of a connection hold: somebody has read it
 
 
 def check(ledger: Ledger) -> Iterator[Finding]:
-    """The result is bounded by what is declared, memory by half of what the server really sent."""
-    sent = 0
+    """The result is bounded by what is declared; what was read, by what has really left the server."""
     for answer in ledger.of(HttpAnswered):
         bound = reading.limit_of(ledger, answer, "output_bytes")
         size = max(answer.sent, answer.planned)
         if bound is None or size <= bound:
             continue
-        sent += answer.sent
         found = _call_of(ledger, answer)
         yield exercised(answer)
         if found is not None and found.result_bytes > bound + _NOTICE:
             facts = f"result_bytes={found.result_bytes} output_bytes={bound:g}"
             yield violated(f"{facts}, sent={answer.sent} planned={answer.planned}", answer, found)
-    for memory in ledger.of(MemoryMeasured):
-        if sent >= _SHOWN and memory.grown >= sent / 2:
-            yield violated(f"memory grown={memory.grown} sent={sent}", memory)
+        elif answer.sent >= bound + _TAKEN:
+            yield violated(f"read on behind the bound, sent={answer.sent} output_bytes={bound:g}", answer)
 
 
 def _call_of(ledger: Ledger, answer: HttpAnswered) -> FetchEnded | None:
@@ -54,7 +50,6 @@ _BIG = HttpAnswered(
 _CUT = FetchEnded(witness=Witness.RUNNER, call="f1", how="returned", result_bytes=65536)
 _WHOLE = replace(_CUT, result_bytes=1_000_000)
 _ENDLESS = replace(_BIG, sent=2**26, planned=2**26, end="client-left")
-_GROWN = MemoryMeasured(witness=Witness.RUNNER, grown=2**26, sent=0)
 
 INVARIANT = Invariant(
     check,
@@ -73,11 +68,11 @@ INVARIANT = Invariant(
     ],
     breaks=[
         Ledger([_JOB, _ASKED, _ARRIVED, _BIG, _WHOLE]),
-        Ledger([_JOB, _ASKED, _ARRIVED, _ENDLESS, _CUT, _GROWN]),
+        Ledger([_JOB, _ASKED, _ARRIVED, _ENDLESS, _CUT]),
     ],
     silent=[
         Ledger([_JOB, _ASKED, _ARRIVED, _BIG, replace(_CUT, result_bytes=65600)]),
-        Ledger([_JOB, _ASKED, _ARRIVED, _ENDLESS, _CUT, replace(_GROWN, grown=2**20)]),
+        Ledger([_JOB, _ASKED, _ARRIVED, replace(_ENDLESS, sent=2**23), _CUT]),
         Ledger(
             [_JOB, _ASKED, _ARRIVED, replace(_BIG, sent=900, planned=900), replace(_CUT, result_bytes=900)]
         ),

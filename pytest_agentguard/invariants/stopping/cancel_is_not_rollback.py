@@ -22,18 +22,18 @@ from pytest_agentguard.events import (
     Witness,
 )
 
-_DONE = (  # what has become of an order, and what a denial says not to have become of it
+_CARRIED_OUT = (  # what has become of an order, and what a denial says not to have become of it
     r"(?:sent|made|done|run|ran|placed|submitted|executed|performed|applied|changed|created|paid|charged"
     r"|carried out|happen(?:ed)?|t[ao]ken? (?:place|effect)|took (?:place|effect)"
     r"|(?:go|gone|went) through|reach(?:ed)? the server)\b(?! (?:again|twice|a second time|any ?more))"
 )
 _ORDER = r"(?:it|this|that|anything|the (?:order|request|call|tool|action|payment|effect))"
 _DENIED = re.compile(
-    rf"(?:\bnot|\bnever|n['’]t) (?:yet )?(?:have )?(?:been |be )?{_DONE}"
-    rf"|\bnothing (?!more|else|further)(?:(?!un)\w+ ){{0,3}}?{_DONE}"
+    rf"(?:\bnot|\bnever|n['’]t) (?:yet )?(?:have )?(?:been |be )?{_CARRIED_OUT}"
+    rf"|\bnothing (?!more|else|further)(?:(?!un)\w+ ){{0,3}}?{_CARRIED_OUT}"
     r"|\bno (?!further|other|more|new|second|roll|undo|refund|retr|effect)(?:\w+ ){1,3}?"
-    rf"(?:was|were|(?:has|have|had) been) {_DONE}"
-    rf"|\bbefore {_ORDER} (?:\w+ ){{0,3}}?(?:effects?\b|{_DONE})"
+    rf"(?:was|were|(?:has|have|had) been) {_CARRIED_OUT}"
+    rf"|\bbefore {_ORDER} (?:\w+ ){{0,3}}?(?:effects?\b|{_CARRIED_OUT})"
     r"|\b(?:no|without(?: any)?) (?:side[ -]?)?(?:effects?|changes?)\b(?! on\b)",
     re.IGNORECASE,
 )

@@ -27,7 +27,8 @@ def check(ledger: Ledger) -> Iterator[Finding]:
     for stop in reading.stops(ledger):
         yield exercised(stop)
         for call in reading.calls_after(ledger, stop):
-            yield violated(f"{_shown(call)} after stop by={stop.by} at={stop.at or 'any'}", stop, call)
+            facts = f"{_shown(call)} after stop by={stop.by} at={stop.at or 'any'}"
+            yield violated(f"{facts}{_asked_by(ledger, stop, call)}", stop, call)
     for held, end in reading.timeouts(ledger):
         if isinstance(end, RunEnded):
             yield exercised(held, end)
@@ -44,6 +45,15 @@ def _is_spent(ledger: Ledger, end: FetchEnded) -> bool:
     """Whether the call that timed out was the last one that its budget allowed."""
     allowed = reading.limit_of(ledger, end, "attempts")
     return allowed is not None and len(ledger.before(end, HttpReceived)) >= allowed
+
+
+def _asked_by(ledger: Ledger, stop: StopRequested, call: Event) -> str:
+    """Whether it came of a use of a fetch tool that began after the stop, or of one that was under way."""
+    found = reading.fetch_of(ledger, call)
+    if found is None:
+        return ""
+    made = "made after it" if stop.seq < found[0].seq else "under way then"
+    return f", sent by call={found[0].call}, {made}"
 
 
 def _shown(call: Event) -> str:
