@@ -26,6 +26,14 @@ _RESET_LOOK = 0.002  # s between looks at a queue that has not left yet
 _REFUSAL = b"agentguard: this is no HTTP request that can be answered\n"
 
 
+class NotEncrypted(ConnectionError):
+    """A client began with ``first`` where TLS is spoken, which is none."""
+
+    def __init__(self, first: bytes) -> None:
+        super().__init__("no TLS handshake; URLs here start with https://")
+        self.first = first
+
+
 class Service(Protocol):
     """Who answers the requests of a listener. Called on the engine's thread."""
 
@@ -100,6 +108,10 @@ class Connection:
         try:
             data = self._socket.recv(_RECEIVE_BYTES)
         except (BlockingIOError, InterruptedError):
+            return False
+        except NotEncrypted as error:
+            self._service.refused(str(error), error.first)
+            self.close()
             return False
         except OSError:
             self._left()

@@ -143,13 +143,20 @@ class CountingDesk:
     def _notes(self, received: HttpReceived, route: Route) -> tuple[Note, ...]:
         if route.does != "redirect":
             return ()
-        path = urlsplit(received.url).path
-        asked = (
-            f"{self._scheme}://{received.host}{path}" if received.host else received.url
-        )  # as its client sees it
+        asked = self._asked(received)
         target = urljoin(asked, route.to)
         fields = {"request": received.request, "status": route.status, "location": target}
         return (Note(RedirectOffered, {**fields, "elsewhere": _place(target) != _place(asked)}),)
+
+    def _asked(self, received: HttpReceived) -> str:
+        """The URL as its client sees it; as we see it where the client names a host that is none."""
+        try:
+            path = urlsplit(received.url).path
+            asked = f"{self._scheme}://{received.host}{path}" if received.host else received.url
+            urlsplit(asked)
+        except ValueError:
+            return self.root
+        return asked
 
     def _unrouted(self, received: HttpReceived) -> tuple[Plan, Exchange]:
         paths = [served.route.path for served in self._tally.served(self._origin)]
@@ -166,7 +173,12 @@ class CountingDesk:
 def _path(request: HttpRequest) -> str:
     """The path as it came; a client that takes us for a proxy sends a whole URL."""
     target = request.target
-    return target.partition("?")[0] if target.startswith("/") else urlsplit(target).path or target
+    if target.startswith("/"):
+        return target.partition("?")[0]
+    try:
+        return urlsplit(target).path or target
+    except ValueError:  # no URL
+        return target
 
 
 def _is_named(host: str) -> bool:

@@ -58,6 +58,10 @@ class RequestReader:
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they come."""
+        if self.untouched:
+            data = data.lstrip(b"\r\n")  # empty lines before a request mean nothing (RFC 9112, 2.2)
+            if not data:
+                return
         self.untouched = False
         if self._h11 is not None:
             self._h11.feed(data)

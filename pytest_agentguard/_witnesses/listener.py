@@ -95,20 +95,30 @@ class Listener:
         self._service.failed(error)
 
     def _accept(self, sock: socket.socket) -> None:
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._admit is not None:
-            try:
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._admit is not None:
                 sock = self._admit(sock)
-            except OSError:  # the client has gone
-                sock.close()
-                return
-        if len(self._connections) >= limits.CONNECTIONS and not self._evict():
-            self._service.crowded()
-            sock.send(_TURNED_AWAY)
+        except OSError:  # the client has gone
             sock.close()
             return
+        except BaseException:
+            sock.close()
+            raise
+        if len(self._connections) >= limits.CONNECTIONS and not self._evict():
+            self._turn_away(sock)
+            return
         self._connections[Connection(sock, self, self._engine, self._service)] = None
+
+    def _turn_away(self, sock: socket.socket) -> None:
+        try:
+            self._service.crowded()
+            sock.send(_TURNED_AWAY)
+        except OSError:  # the client has gone, or waits for a handshake
+            pass
+        finally:
+            sock.close()
 
     def _evict(self) -> bool:
         """Close the oldest connection that waits for nothing."""

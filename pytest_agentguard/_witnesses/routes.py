@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.errors import UsageError
@@ -31,7 +31,7 @@ class Route:
 
 def route(request: HttpRequest, dialects: Mapping[str, Dialect]) -> Route:
     """The route of a request; a doubled or missing ``/v1`` does not matter."""
-    parts = urlsplit(request.target)
+    parts = _split(request.target)
     found = _LANE.match(parts.path)
     lane = found.group(1) if found else ""
     path = parts.path[found.end() :] if found else parts.path
@@ -47,6 +47,15 @@ def route(request: HttpRequest, dialects: Mapping[str, Dialect]) -> Route:
         if id:
             return Route(lane, shown, "models", id)
     return Route(lane, shown, "other")
+
+
+def _split(target: str) -> SplitResult:
+    """The parts of a target; what is no URL is all path."""
+    try:
+        return urlsplit(target)
+    except ValueError:
+        path, _, query = target.partition("?")
+        return SplitResult("", "", path, query, "")
 
 
 def lane_prefix(lane: str) -> str:
@@ -70,7 +79,7 @@ def credentials(request: HttpRequest) -> tuple[str, ...]:
     names = dict.fromkeys([name for name, _ in request.headers if name in CREDENTIALS])
     if "?" not in request.target:
         return tuple(names)
-    query = parse_qsl(urlsplit(request.target).query, keep_blank_values=True)
+    query = parse_qsl(request.target.partition("?")[2].partition("#")[0], keep_blank_values=True)
     return (*names, *dict.fromkeys(f"?{name}=" for name, _ in query if name in _QUERY_CREDENTIALS))
 
 

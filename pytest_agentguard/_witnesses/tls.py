@@ -10,7 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_agentguard._core.errors import UsageError
+from pytest_agentguard._witnesses.connection import NotEncrypted
+from pytest_agentguard._witnesses.http_request import FIRST_BYTES
 
+_HANDSHAKE = b"\x16"  # the first byte of every TLS connection
 _NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -46,14 +49,29 @@ def authority() -> Authority:
 class TlsSocket(ssl.SSLSocket):
     """Looks like a plain non-blocking socket to a connection: same calls, same exceptions."""
 
+    _is_handshake = False  # what has come begins like one
+
     def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
         """Bytes, decrypted; what is waiting behind the first record is still in the kernel."""
+        if not self._is_handshake:
+            try:
+                self._look()
+            except OSError:
+                if getattr(self, "_sslobj", None) is None:  # while it is made: nobody else has it yet
+                    self.close()
+                raise
         try:
             return super().recv(buflen, flags)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise BlockingIOError from None
         except ssl.SSLError as error:  # no TLS, a certificate that the client does not trust, a cut
             raise ConnectionResetError(str(error)) from error
+
+    def _look(self) -> None:
+        first = socket.socket.recv(self, FIRST_BYTES, socket.MSG_PEEK)
+        if first and first[:1] != _HANDSHAKE:
+            raise NotEncrypted(first)
+        self._is_handshake = bool(first)
 
     def send(self, data: Any, flags: int = 0) -> int:
         """How many bytes were taken."""

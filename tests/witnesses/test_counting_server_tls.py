@@ -61,15 +61,21 @@ def test_a_client_that_does_not_trust_it_sends_no_request() -> None:
         assert [fact.origin for fact in ledger.of(ConnectionAccepted)] == ["tls"]
 
 
-def test_a_client_that_speaks_no_tls_sends_no_request() -> None:
-    with counting() as (server, _):
-        route = server.tls_origin.route("/x")
+@pytest.mark.parametrize("sent", [b"GET /x?token=abc HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00"])
+def test_a_client_that_speaks_no_tls_is_a_fact_and_a_problem(sent: bytes) -> None:
+    with counting() as (server, ledger):
+        route, root = server.tls_origin.route("/x"), server.tls_origin.root_url
         with Client(server.tls_origin) as client:
-            client.send(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.send(sent)
             try:
-                assert not client.rest().startswith(b"HTTP")
+                assert client.rest() == b""
             except ConnectionResetError:
                 pass
+        server.settle()
+        _, strange = ledger.of(ConnectionAccepted)
+        assert (strange.allowed, strange.first_bytes, strange.origin) == (False, sent[:16].hex(), "tls")
+        why = "no TLS handshake; URLs here start with https://"
+        assert server.problems() == [f"{root} was sent what is no HTTP request: {why}"]
         assert route.received == 0
 
 
