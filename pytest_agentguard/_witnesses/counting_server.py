@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
@@ -26,6 +29,9 @@ from pytest_agentguard._witnesses.tally import Tally
 
 if TYPE_CHECKING:
     from pytest_agentguard._witnesses.endpoint import Endpoint
+
+
+_CLOSED = "a counting server that has been closed: it ends with its test"
 
 
 class CountingServer:
@@ -54,7 +60,7 @@ class CountingServer:
         self._opening = threading.Lock()
         self._origins: dict[str, Origin] = {}
         self._gate: Listener | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._remove_folder: Callable[[], object] = _no_folder
         self._is_closed = False
         self._first = self._origin("first")
 
@@ -120,7 +126,7 @@ class CountingServer:
         endless: bool = False,
         partial: int = 0,
         body: Any = "ok {nonce}",
-        retry_after: str | float = "",
+        retry_after: str | float | None = None,
         effect: bool = False,
         allowed: bool = True,
         times: int = 0,
@@ -137,7 +143,8 @@ class CountingServer:
         """
         route = route_of(
             path, status=status, redirect=redirect, drop=drop, slow=slow, hold=hold, limit=limit,
-            oversize=oversize, endless=endless, partial=partial, body=body, retry_after=f"{retry_after}",
+            oversize=oversize, endless=endless, partial=partial, body=body,
+            retry_after="" if retry_after is None else f"{retry_after}",
             effect=effect, allowed=allowed, times=times, then=then,
         )  # fmt: skip
         return self._first.add(route)
@@ -188,6 +195,8 @@ class CountingServer:
 
     def barrier_url(self, lane: str = "") -> str:
         """Where a stop of ``lane`` is put on record, once everything that was sent before has been read."""
+        if self._is_closed:
+            raise UsageError(_CLOSED)
         with self._opening:
             if self._gate is None:  # apart, so that who asks is no client
                 desk = CountingDesk(self._tally, self._effects, origin="barrier", hold_limit=None)
@@ -203,15 +212,14 @@ class CountingServer:
         """Let go, stop listening and end what is under way; in a forked child, or again, it does nothing."""
         if self._is_closed:
             return
-        self._is_closed = True
+        self._is_closed = self._tally.is_closed = True
         self._let_go("run-ended", lambda counted: True)
         for origin in self._origins.values():
             origin.close()
         if self._gate is not None:
             self._gate.close()
         self._effects.release("run-ended", lambda counted: True)  # clients that were closed just now
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._remove_folder()
 
     # -- inside ---------------------------------------------------------------------------------------
 
@@ -219,15 +227,16 @@ class CountingServer:
         from pytest_agentguard._witnesses.tls import authority
 
         signer = authority()
-        self._folder = tempfile.TemporaryDirectory(prefix="agentguard-")
-        ca_file = f"{self._folder.name}/ca.pem"
+        folder = tempfile.mkdtemp(prefix="agentguard-")
+        self._remove_folder = weakref.finalize(self, _remove, folder, os.getpid())
+        ca_file = f"{folder}/ca.pem"
         with open(ca_file, "wb") as file:
             file.write(signer.pem)
         return {"scheme": "https", "encrypt": signer.encrypt, "ca_file": ca_file}
 
     def _origin(self, name: str, options: Callable[[], dict[str, Any]] = dict) -> Origin:
         if self._is_closed:
-            raise UsageError("a counting server that has been closed: it ends with its test")
+            raise UsageError(_CLOSED)
         with self._opening:
             if name not in self._origins:
                 self._origins[name] = Origin(
@@ -260,6 +269,16 @@ class CountingServer:
             text = text.replace("{other_port}", f"{self.other_origin.port}")
         text = text.replace("{first}", self.root_url).replace("{name}", self.other_name.root_url)
         return text.replace("{port}", f"{self.port}")
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Remove the folder, but not in a forked child: it is the parent's."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _no_folder() -> None:
+    """There is none before there is a TLS origin."""
 
 
 class HostName:

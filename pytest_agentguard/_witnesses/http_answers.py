@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.errors import UsageError, look_at_seconds, unknown_name
@@ -14,6 +16,8 @@ from pytest_agentguard._witnesses.framing import BODILESS, fitted
 
 ANY = "*"  # at the end of a path: whatever follows
 REDIRECTS = (301, 302, 303, 307, 308)
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")  # what no line of a head can carry
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FILLER = b"x" * 65536
 _OVERSIZE = 10 * 1024 * 1024  # bytes, where no size is given
 
@@ -22,9 +26,14 @@ def checked(route: Route) -> Route:
     """The route with its defaults filled in. Raises ``UsageError`` for one that cannot be."""
     if route.does not in ROUTES:
         raise unknown_name("behaviour of a route", route.does, ROUTES)
+    _look_at_types(route)
     if not (route.path.startswith("/") or route.path == ANY) or {"?", "#"} & {*route.path}:
         raise UsageError(f"a route has a path from / on, without a query, not {route.path!r}")
     look_at_seconds(f"route {route.path}: seconds", route.seconds)
+    if route.does in ("partial", "hold") and route.size > limits.BODY_BYTES:
+        raise UsageError(
+            f"route {route.path}: so long a body is for oversize=; at most {limits.BODY_BYTES} bytes here"
+        )
     if route.times < 0 or route.size < 0:
         raise UsageError(f"route {route.path}: times and sizes are 0 or more")
     if route.does == "redirect":
@@ -39,6 +48,36 @@ def checked(route: Route) -> Route:
         raise UsageError(f"route {route.path} fails with a status from 400, not {route.status}")
     then = None if route.then is None else checked(replace(route.then, path=route.path))
     return replace(route, then=then)
+
+
+def _look_at_types(route: Route) -> None:
+    """Raise ``UsageError`` for what would fail only once a client asks for it."""
+    for name in ("status", "size", "times"):
+        if type(number := getattr(route, name)) is not int:
+            raise UsageError(f"route {route.path}: {name} is a whole number, not {number!r}")
+    for name in ("path", "to", "retry_after"):
+        text = getattr(route, name)
+        if not isinstance(text, str) or _CONTROL.search(text):
+            raise UsageError(f"route {route.path!r}: {name} is text in one line, not {text!r}")
+    for header in (route.to, route.retry_after):
+        if not _is_latin(header):
+            raise UsageError(f"route {route.path}: a header is Latin-1, which {header!r} is not; see quote()")
+    if not isinstance(route.body, str) or _SURROGATE.search(route.body):
+        raise UsageError(f"route {route.path}: a body is text that UTF-8 can hold, not {route.body!r:.80}")
+    if not isinstance(route.then, Route | None):
+        raise UsageError(f"route {route.path}: then= takes a Route, not {route.then!r}")
+    try:
+        urlsplit(route.to)
+    except ValueError as problem:
+        raise UsageError(f"route {route.path} redirects to {route.to!r}: {problem}") from None
+
+
+def _is_latin(text: str) -> bool:
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def route_of(
@@ -57,6 +96,8 @@ def route_of(
     **options: Any,
 ) -> Route:
     """The route that a test asks for in words; ``options`` are those of ``Route``."""
+    if not isinstance(status, int):
+        raise UsageError(f"route {path}: status is a whole number, not {status!r}")
     asked = {
         "redirect": bool(redirect), "drop": drop, "slow": bool(slow), "hold": hold,
         "oversize": bool(oversize), "endless": endless, "partial": bool(partial) and not hold,
@@ -75,10 +116,17 @@ def route_of(
         to=redirect,
         seconds=slow or limit,
         size=oversize or partial,
-        body=body if isinstance(body, str) else json.dumps(body),
+        body=body if isinstance(body, str) else _json(path, body),
         **options,
     )
     return checked(route)
+
+
+def _json(path: str, body: Any) -> str:
+    try:
+        return json.dumps(body)
+    except (TypeError, ValueError) as problem:
+        raise UsageError(f"route {path}: a body is text, or what JSON can hold: {problem}") from None
 
 
 def turn_of(route: Route, nth: int) -> Route:

@@ -24,6 +24,7 @@ class Tally:
         self.requests: list[HttpReceived] = []
         self.problems: list[str] = []
         self.canaries: dict[str, str] = {}
+        self.is_closed = False
         self._recorder = recorder
         self._ids = CountedIds(f"{seed}/counting-server")
         self._ceiling = ceiling
@@ -33,7 +34,9 @@ class Tally:
     # -- routes ---------------------------------------------------------------------------------------
 
     def add(self, served: Served) -> None:
-        """One more route. Raises ``UsageError`` where there is one for this path."""
+        """One more route. Raises ``UsageError`` where there is one for this path, or nobody serves it."""
+        if self.is_closed:
+            raise UsageError(f"route {served.route.path} of a counting server that has been closed")
         key = served.origin, served.route.path
         if key in self._routes:
             raise UsageError(f"there is a route {key[1]} already; then= says what its later requests get")

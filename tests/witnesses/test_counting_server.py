@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import socket
 
 import httpx
@@ -339,41 +338,7 @@ def test_redirects_make_chains_and_loops() -> None:
         assert (end.received, loop.received) == (1, 21)
 
 
-# -- wrong use --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("path", "options", "problem"),
-    [
-        ("orders", {}, "a route has a path from / on, without a query, not 'orders'"),
-        ("/x?a=1", {}, "a route has a path from / on, without a query, not '/x?a=1'"),
-        ("/x", {"drop": True, "hold": True}, "route /x does one of drop and hold, not several; see then="),
-        ("/x", {"limit": 3}, "route /x: limit= is how long an answer is held; it goes with hold=True"),
-        ("/x", {"status": 99}, "route /x: a status is 200 to 599, not 99"),
-        ("/x", {"redirect": "/y", "status": 500}, "route /x: a redirect has one of the statuses"),
-        ("/x", {"slow": math.nan}, "route /x: seconds is a time from 0 to 86400 s, not nan"),
-        ("/x", {"hold": True, "limit": math.inf}, "route /x: seconds is a time from 0 to 86400 s, not inf"),
-        ("/x", {"slow": 10**7}, "route /x: seconds is a time from 0 to 86400 s, not 10000000"),
-        ("/x", {"slow": -1}, "route /x: seconds is a time from 0 to 86400 s, not -1"),
-        ("/x", {"times": -1}, "route /x: times and sizes are 0 or more"),
-        ("/x", {"then": Route(path="/x", does="fall")}, "unknown behaviour of a route 'fall'"),
-        ("/x", {"then": Route(path="/x", does="fail")}, "route /x fails with a status from 400, not 200"),
-        ("/x", {"then": Route(path="/x", does="redirect")}, "route /x redirects and does not say where to"),
-    ],
-)  # fmt: skip
-def test_a_route_that_cannot_be_is_wrong_use(path: str, options: dict[str, object], problem: str) -> None:
-    with counting() as (server, _), pytest.raises(UsageError) as caught:
-        server.route(path, **options)  # type: ignore[arg-type]
-    assert str(caught.value).startswith(problem)
-
-
-def test_two_routes_for_one_path_are_wrong_use() -> None:
-    with counting() as (server, _):
-        server.route("/x")
-        with pytest.raises(
-            UsageError, match="there is a route /x already; then= says what its later requests get"
-        ):
-            server.route("/x")
+# -- how it looks -----------------------------------------------------------------------------------
 
 
 def test_names_say_what_they_are() -> None:
