@@ -31,9 +31,7 @@ def checked(route: Route) -> Route:
         raise UsageError(f"a route has a path from / on, without a query, not {route.path!r}")
     look_at_seconds(f"route {route.path}: seconds", route.seconds)
     if route.does in ("partial", "hold") and route.size > limits.BODY_BYTES:
-        raise UsageError(
-            f"route {route.path}: so long a body is for oversize=; at most {limits.BODY_BYTES} bytes here"
-        )
+        raise UsageError(f"route {route.path}: a body of over {limits.BODY_BYTES} bytes is for oversize=")
     if route.times < 0 or route.size < 0:
         raise UsageError(f"route {route.path}: times and sizes are 0 or more")
     if route.does == "redirect":

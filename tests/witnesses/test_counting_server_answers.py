@@ -253,6 +253,7 @@ def test_an_answer_stalls_in_its_body_and_goes_on_when_it_is_released(data: bool
         with httpx.stream("GET", route.url, **CLIENT) as answer:
             pieces = answer.iter_bytes()
             first = next(pieces)
+            server.settle()
             (held,) = ledger.of(StreamHeld)
             route.release()
             rest = b"".join(pieces)
