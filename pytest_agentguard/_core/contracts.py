@@ -112,7 +112,8 @@ class FetchJob:
     request. Its limits count for everything that this one tool does: ``attempts`` requests in all,
     ``request_timeout`` for each, ``deadline`` from the moment when it was made, ``output_bytes`` for a
     result. ``token`` goes with each request as ``Authorization: Bearer …``; it belongs to the origins of
-    ``allowed`` and to no other.
+    ``allowed`` and to no other. Once a use of it was cancelled, the tool is stopped: it refuses every later
+    use without a request.
     """
 
     allowed: Mapping[str, str]
@@ -144,7 +145,8 @@ class Adapter:
     ``backend`` runs an async one on ``asyncio`` or ``trio``. ``dialects`` and ``modes`` are what it offers;
     ``declared`` limits that it keeps by itself, where a job sets none. ``cancel`` stops the synchronous run
     of the ``Job`` or ``FetchJob`` that it is given, called from another thread; without it, such a run is
-    stopped by SIGINT. ``kept`` gives, after a cancel, the text that had arrived and was kept. ``fetch`` makes
+    stopped by SIGINT. ``kept`` gives, after a cancel, the text that had arrived and was kept (empty, where
+    nothing was; None, where nothing can be said of it). ``fetch`` makes
     a fetch tool for a ``FetchJob``: a plain or async callable that takes an input and returns a text or
     raises; its ``aclose`` or ``close`` is called at the end, where it has one.
     ``prepare`` is called once where the agent is loaded, before any run (imports, warm clients);

@@ -42,8 +42,10 @@ def _is_named_cancel(end: RunEnded | FetchEnded) -> bool:
 
 
 def _ends(ledger: Ledger, stop: StopRequested) -> Iterator[RunEnded | FetchEnded]:
+    """The ends that a cancel brought about; a thread is told first, and may end before that is on record."""
     if reading.fetches(ledger):
         yield from (end for _, end in reading.open_fetches(ledger, stop) if end is not None)
+        yield from (end for end in ledger.before(stop, FetchEnded) if reading.is_cancellation(end))
         return
     end = reading.end_of_run(ledger, stop)
     if end is not None and end.how in ("cancelled", "raised", "failed", "limited"):
@@ -94,6 +96,8 @@ INVARIANT = Invariant(
         Ledger([_JOB, _HELD, _CLOSED, _TIMED_OUT, _RELEASED]),
         Ledger([_JOB, _HELD, _STOP, _CLOSED, _CANCELLED]),
         Ledger([*_FETCH, _FAILED]),
+        Ledger([_JOB, _TIMED_OUT, _HELD, _CLOSED]),
+        Ledger([_JOB, _ASKED, _ARRIVED, replace(_FAILED, how="cancelled"), _STOP]),
     ],
     breaks=[
         Ledger([_JOB, _HELD, _CLOSED, _CANCELLED, _RELEASED]),
