@@ -21,6 +21,14 @@ class ProtocolError(AgentguardError):
     """The peer broke the protocol."""
 
 
+class NotEncrypted(AgentguardError, ConnectionError):
+    """A client began with ``first`` where TLS is spoken, which is none."""
+
+    def __init__(self, first: bytes) -> None:
+        super().__init__("no TLS handshake; URLs here start with https://")
+        self.first = first
+
+
 class LimitReached(AgentguardError):
     """A bound of ``_core/limits.py`` was reached."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.errors import ProtocolError
+from pytest_agentguard._core.errors import NotEncrypted, ProtocolError
 from pytest_agentguard._core.plan import Plan
 from pytest_agentguard._witnesses.delivery import Delivery, Exchange
 from pytest_agentguard._witnesses.engine import READ, WRITE, Engine, Timer
@@ -24,14 +24,6 @@ _DRAINED_AT_MOST = 4 * limits.BODY_BYTES // _RECEIVE_BYTES  # reads of one conne
 _RESET_NOW = struct.pack("ii", 1, 0)  # SO_LINGER: on, no time
 _RESET_LOOK = 0.002  # s between looks at a queue that has not left yet
 _REFUSAL = b"agentguard: this is no HTTP request that can be answered\n"
-
-
-class NotEncrypted(ConnectionError):
-    """A client began with ``first`` where TLS is spoken, which is none."""
-
-    def __init__(self, first: bytes) -> None:
-        super().__init__("no TLS handshake; URLs here start with https://")
-        self.first = first
 
 
 class Service(Protocol):

@@ -25,6 +25,10 @@ class H11Reader:
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they come."""
+        if not self.first:
+            data = data.lstrip(b"\r\n")  # as every reader of requests does
+            if not data:
+                return
         if len(self.first) < FIRST_BYTES:
             self.first += data[: FIRST_BYTES - len(self.first)]
         self._http.receive_data(data)

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pytest_agentguard._core.errors import UsageError
-from pytest_agentguard._witnesses.connection import NotEncrypted
-from pytest_agentguard._witnesses.http_request import FIRST_BYTES
+from pytest_agentguard._core.errors import NotEncrypted, UsageError
 
 _HANDSHAKE = b"\x16"  # the first byte of every TLS connection
+_SHOWN_BYTES = 16  # of what is none
 _NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -68,7 +67,7 @@ class TlsSocket(ssl.SSLSocket):
             raise ConnectionResetError(str(error)) from error
 
     def _look(self) -> None:
-        first = socket.socket.recv(self, FIRST_BYTES, socket.MSG_PEEK)
+        first = socket.socket.recv(self, _SHOWN_BYTES, socket.MSG_PEEK)
         if first and first[:1] != _HANDSHAKE:
             raise NotEncrypted(first)
         self._is_handshake = bool(first)
