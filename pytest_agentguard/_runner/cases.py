@@ -99,6 +99,8 @@ def uncovered_cancel(scenario: Scenario, cancels: str) -> str:
         return ""
     if scenario.lanes is not None:
         return "cancel of one run of several (SIGINT is for all of them; the adapter has no cancel)"
+    if scenario.fetch is not None and any(call.workers > 1 for call in scenario.fetch.calls):
+        return "cancel of several workers (SIGINT reaches only the main thread; the adapter has no cancel)"
     if any(tool.behaviour.does == "swallow-cancel" for tool in scenario.tools):
         return "cancel that a tool swallows (SIGINT reaches only the tool; the adapter has no cancel)"
     return ""

@@ -25,13 +25,13 @@ from pytest_agentguard._core.events import (
     Witness,
     WitnessFailed,
 )
-from pytest_agentguard._runner import leftovers, outcome, system, tree
+from pytest_agentguard._runner import leftovers, outcome, system, telling, tree
 from pytest_agentguard._runner.fetching import Fetching
 from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.jobs import make_job, started
 from pytest_agentguard._runner.orders import JobOrder, RunOrder, as_json
 from pytest_agentguard._runner.stopping import Canceller, Stop, Way, by_call, by_interrupt, cancellable
-from pytest_agentguard._runner.tasks import TaskBirths, in_spite_of_cancels
+from pytest_agentguard._runner.tasks import TaskBirths, finish, in_spite_of_cancels
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
 from pytest_agentguard._witnesses.leaks import trio_tasks
@@ -145,13 +145,17 @@ class Child:
             else:
                 result = self._adapter.run(job)
                 if inspect.isawaitable(result):
-                    result = _finish(result, self._adapter.backend)
+                    result = finish(result, self._adapter.backend)
                 fields = outcome.of_value(result)
         except BaseException as error:  # SystemExit ends a run like any exception
             fields = outcome.of_exception(error, stopped=canceller is not None and canceller.fired)
         if canceller is not None:
             canceller.end()
-            fields = {**fields, "kept": self._kept(job)}
+            kept = self._kept(job)
+            if kept is not None:
+                fields["kept"] = telling.kept(
+                    kept, self._before.mine, lambda value: finish(value, self._adapter.backend)
+                )
         self._end(order.lane, fields)
 
     async def _one_async(self, order: JobOrder) -> None:
@@ -170,13 +174,18 @@ class Child:
             fields = outcome.of_exception(error)
         if canceller is not None:
             canceller.end()
-            fields = {**fields, "kept": self._kept(job)}
+            kept = self._kept(job)
+            if kept is not None:
+                fields["kept"] = await telling.akept(kept, self._before.mine, self._adapter.backend)
         self._end(order.lane, fields)
 
     def _way(self, job: Job | FetchJob) -> Way:
         """How a synchronous run is cancelled."""
         cancel = self._adapter.cancel
-        return by_interrupt() if cancel is None else by_call(lambda: cancel(job))
+        if cancel is not None:
+            return by_call(lambda: cancel(job))
+        assert self._canceller is not None
+        return by_interrupt(is_waiting=self._canceller.is_at_a_wait)
 
     def _canceller_of(self, order: JobOrder) -> Canceller | None:
         """What cancels this job: the first of a run, where the run says so."""
@@ -187,12 +196,12 @@ class Child:
             self._adapter, order, job.workdir, self._journal, self._stop, self._canceller_of(order)
         )
 
-    def _kept(self, job: Job) -> str | None:
-        """The text that a cancelled run says it has kept."""
-        if self._adapter.kept is None or self._canceller is None or not self._canceller.fired:
+    def _kept(self, job: Job) -> Callable[[], Any] | None:
+        """What gives the text that a cancelled run says it has kept; None where nobody is to be asked."""
+        asked = self._adapter.kept
+        if asked is None or self._canceller is None or not self._canceller.fired:
             return None
-        kept = self._adapter.kept(job)
-        return None if kept is None else str(kept)
+        return lambda: asked(job)
 
     def _run_in_asyncio(self) -> None:
         """An async agent on asyncio: all jobs on one loop, which keeps running while the run is watched."""
@@ -313,7 +322,7 @@ class Child:
     def _call(self, function: Callable[[], Any] | None) -> None:
         result = function() if function is not None else None
         if inspect.isawaitable(result):
-            _finish(result, self._adapter.backend)
+            finish(result, self._adapter.backend)
 
     async def _acall(self, function: Callable[[], Any] | None) -> None:
         result = function() if function is not None else None
@@ -332,19 +341,6 @@ def prepare(order: RunOrder, supervisor: int) -> None:
     leftovers.own_temporary_folder(order)
     os.environ.update(order.env)
     os.environ[tree.TOKEN] = tree.token(order.id, supervisor)
-
-
-def _finish(result: Any, backend: str) -> Any:
-    """The value of an awaitable that a plain function returned."""
-
-    async def whole() -> Any:
-        return await result
-
-    if backend == "trio":
-        import trio
-
-        return trio.run(whole)
-    return asyncio.run(whole())
 
 
 def is_async(run: Callable[..., Any]) -> bool:

@@ -13,9 +13,10 @@ from pytest_agentguard._core.contracts import Adapter, FetchJob, RunEnd
 from pytest_agentguard._core.events import FetchEnded, FetchStarted, Witness
 from pytest_agentguard._core.scenario import FetchCall
 from pytest_agentguard._runner import outcome
-from pytest_agentguard._runner.idle import in_asyncio, in_trio
+from pytest_agentguard._runner.idle import Deliver, in_asyncio, in_trio
 from pytest_agentguard._runner.orders import FetchOrder, JobOrder
 from pytest_agentguard._runner.stopping import Canceller, Stop
+from pytest_agentguard._runner.tasks import finish
 from pytest_agentguard._witnesses import clock
 from pytest_agentguard._witnesses.journal_file import JournalFile
 
@@ -99,7 +100,7 @@ class Fetching:
 
     def run(self) -> dict[str, Any]:
         """The whole script in this thread, workers in one each; gives the fields of ``RunEnded``."""
-        tool = self.open()
+        tool = self._finished(self.open())
         try:
             for place, use in enumerate(self.script.calls, 1):
                 workers = _workers(place, use)
@@ -109,15 +110,19 @@ class Fetching:
                     _in_threads([lambda one=one: self._use(tool, *one) for one in workers])  # type: ignore[misc]
                 self._look_at_the_clock()
         finally:
-            close = getattr(tool, "close", None)
+            close = _closing(tool)
             if close is not None:
-                close()
+                self._finished(close())
         return self._end()
+
+    def _finished(self, value: Any) -> Any:
+        """The value; an awaitable, of an async tool in a synchronous adapter, on a loop of its own."""
+        return finish(value, self.adapter.backend) if inspect.isawaitable(value) else value
 
     def _use(self, tool: Callable[[str], Any], call: str, use: FetchCall) -> None:
         self._started(call, use)
         try:
-            fields = _returned(tool(use.input))
+            fields = _returned(self._finished(tool(use.input)))
             self._cancelled = self._cancelled or fields["how"] == "cancelled"
         except BaseException as error:  # KeyboardInterrupt is how it is stopped
             fields = self._failed(error)
@@ -175,23 +180,50 @@ async def _in_asyncio(uses: list[Callable[[], Awaitable[None]]], canceller: Canc
         for task in tasks:
             task.cancel()
 
+    def is_over() -> bool:
+        return all(task.done() for task in tasks)
+
     if canceller is not None:
-        canceller.aim(cancel, *in_asyncio())
+        canceller.aim(cancel, *(_unless(is_over, way) for way in in_asyncio()))
     await asyncio.wait(tasks)
     for task in tasks:
         if not task.cancelled():
             task.exception()  # it is in the ledger; nobody else will ask for it
 
 
+def _unless(is_over: Callable[[], bool], deliver: Deliver) -> Deliver:
+    """Deliver only what still finds uses to cancel: a plain tool on a loop is over before it can be told."""
+    return lambda now: deliver(lambda: None if is_over() else now())
+
+
 async def _in_trio(uses: list[Callable[[], Awaitable[None]]], canceller: Canceller | None) -> None:
+    """The same on trio, where what is asked for soon may come before a task has begun."""
     import trio
+
+    begun = ended = 0
+
+    async def counted(use: Callable[[], Awaitable[None]]) -> None:
+        nonlocal begun, ended
+        begun += 1
+        try:
+            await use()
+        finally:
+            ended += 1
+
+    def is_over() -> bool:
+        return ended == len(uses)
 
     with trio.CancelScope() as scope:
         if canceller is not None:
-            canceller.aim(scope.cancel, *in_trio())
+            deliver, soon = in_trio()
+
+            def once_begun(now: Callable[[], None]) -> None:
+                soon(lambda: now() if begun == len(uses) else once_begun(now))
+
+            canceller.aim(scope.cancel, _unless(is_over, deliver), _unless(is_over, once_begun))
         async with trio.open_nursery() as nursery:
             for use in uses:
-                nursery.start_soon(use)
+                nursery.start_soon(counted, use)
 
 
 def _in_threads(uses: list[Callable[[], None]]) -> None:
@@ -203,8 +235,12 @@ def _in_threads(uses: list[Callable[[], None]]) -> None:
 
 
 async def _closed(tool: Any) -> None:
-    close = getattr(tool, "aclose", None) or getattr(tool, "close", None)
+    close = _closing(tool)
     if close is not None:
         result = close()
         if inspect.isawaitable(result):
             await result
+
+
+def _closing(tool: Any) -> Callable[[], Any] | None:
+    return getattr(tool, "aclose", None) or getattr(tool, "close", None)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import socket
 import threading
+import traceback
 import urllib.parse
 from collections.abc import Awaitable, Callable
-from typing import IO, Any
+from typing import Any
 
 from pytest_agentguard._core.events import StopRequested, Witness
 from pytest_agentguard._core.scenario import CANCEL_AT, Cancel
 from pytest_agentguard._runner import outcome
+from pytest_agentguard._runner.following import Following
 from pytest_agentguard._runner.idle import Deliver, in_asyncio, in_trio
 from pytest_agentguard._runner.orders import RunOrder
 from pytest_agentguard._witnesses import clock
@@ -21,7 +22,12 @@ from pytest_agentguard._witnesses.journal_file import JournalFile
 
 _LOOK_SECONDS = 0.002  # between two looks at a journal to which nothing was added
 _BARRIER_SECONDS = 5.0
-_connect = socket.create_connection  # taken now, since an agent may replace what is in a module
+_OBEY_SECONDS = 1.0  # how long a cancel of the agent's, or our handler of SIGINT, may take
+_OWN_HANDLER_SECONDS = 0.1  # how long a handler of the agent's may take to come to know of it
+
+# taken now, since an agent may replace what is in a module
+_Socket, _Thread, _wait = socket.socket, threading.Thread, threading.Event.wait
+_kill, _getsignal = signal.pthread_kill, signal.getsignal
 
 Way = tuple[Callable[[], object], Deliver]
 """What cancels, and how it is delivered."""
@@ -54,6 +60,9 @@ class Canceller:
         self._journal = journal
         self._lane = lane
         self._over = threading.Event()
+        self._ending = False
+        self._settled = threading.Event()  # no stop is about to be put on record by another thread
+        self._settled.set()
         self._deliver: Deliver | None = None
         self._act: Callable[[], object] = _nothing
         self._fired = 0
@@ -76,6 +85,11 @@ class Canceller:
         """Whether the run was told to stop."""
         return self._fired > 0
 
+    @property
+    def is_at_a_wait(self) -> bool:
+        """Whether the run waits for a server when it is cancelled, and sends nothing meanwhile."""
+        return self._cancel.after is None and self._cancel.at in ("request", "body")
+
     def aim(self, act: Callable[[], object], deliver: Deliver, at_once: Deliver | None = None) -> None:
         """``act`` cancels, ``deliver`` runs it where the agent runs; the wait for the moment begins.
 
@@ -93,7 +107,9 @@ class Canceller:
             self.thread.start()
 
     def end(self) -> None:
-        """The run is over."""
+        """The run is over; a stop that it was told of before that is put on record first."""
+        self._ending = True
+        _wait(self._settled, 2 * _OBEY_SECONDS)
         self._over.set()
 
     # -- the moment -----------------------------------------------------------------------------------
@@ -101,46 +117,45 @@ class Canceller:
     def _watch(self) -> None:
         cancel = self._cancel
         if cancel.after is not None:
-            if not self._over.wait(cancel.after):
+            if not _wait(self._over, cancel.after):
                 self._fire()
             return
-        with open(self._journal.path, "rb") as facts:
-            if self._saw(facts, self._kinds, cancel.nth):
+        journal = Following(self._journal.path)
+        if self._saw(journal, self._kinds, cancel.nth):
+            self._fire()
+            if cancel.again and self._saw(journal, CANCEL_AT["clean-up"], 1):
                 self._fire()
-                if cancel.again and self._saw(facts, CANCEL_AT["clean-up"], 1):
-                    self._fire()
 
-    def _saw(self, facts: IO[bytes], kinds: tuple[str, ...], nth: int) -> bool:
+    def _saw(self, journal: Following, kinds: tuple[str, ...], nth: int) -> bool:
         """Read on until the ``nth`` fact of these kinds; False where the run is over first."""
-        rest = b""
         while not self._over.is_set():
-            rest += facts.readline()
-            if not rest.endswith(b"\n"):
-                self._over.wait(_LOOK_SECONDS)
+            fact = journal.next()
+            if fact is None:
+                _wait(self._over, _LOOK_SECONDS)
                 continue
-            nth -= self._is(rest, kinds)
-            rest = b""
+            kind, fields = fact
+            nth -= kind in kinds and fields.get("lane", "") == self._lane
             if nth == 0:
                 return True
         return False
 
-    def _is(self, line: bytes, kinds: tuple[str, ...]) -> bool:
-        try:
-            _, kind, fields = json.loads(line)
-            return kind in kinds and fields.get("lane", "") == self._lane
-        except (ValueError, TypeError, AttributeError):
-            return False
-
     def _fire(self) -> None:
         assert self._deliver is not None
         at, again = ("clean-up", True) if self._fired else (self._cancel.at, False)
-        self._fired += 1
-        self._deliver(lambda: self._now(at, again))
+        self._settled.clear()
+        if not self._ending:
+            self._fired += 1
+            self._deliver(lambda: self._now(at, again))
+        self._settled.set()
 
     def _now(self, at: str, again: bool) -> None:
-        if not self._over.is_set():
+        if self._over.is_set():
+            return
+        try:
             self._stop.record("cancel", at, again=again)
+        finally:
             self._act()
+            self._settled.set()
 
 
 async def cancellable(
@@ -176,32 +191,63 @@ async def _cancellable_in_trio(run: Callable[[], Awaitable[Any]], canceller: Can
 def by_call(act: Callable[[], object]) -> Way:
     """For a synchronous agent with a ``cancel`` of its own, called from another thread than it runs in.
 
-    It goes on meanwhile, so the stop is on record only once it has been told.
+    It goes on meanwhile, so the stop is on record only once it has been told: also by a cancel that raises,
+    or that takes longer than it may.
     """
 
     def deliver(now: Callable[[], None]) -> None:
-        act()
-        now()
+        told = threading.Event()
+
+        def record() -> None:
+            _wait(told, _OBEY_SECONDS)
+            now()
+
+        recording = _Thread(target=record, name="agentguard-stop", daemon=True)
+        recording.start()
+        try:
+            act()
+        except BaseException:  # SystemExit in a thread ends nothing
+            traceback.print_exc()
+        told.set()
+        recording.join()
 
     return _nothing, deliver
 
 
-def by_interrupt() -> Way:
-    """For a synchronous agent in the main thread: SIGINT, whose handler runs where the agent runs."""
+def by_interrupt(*, is_waiting: bool = False) -> Way:
+    """For a synchronous agent in the main thread: SIGINT, whose handler runs where the agent runs.
+
+    Where the agent ignores SIGINT or has a handler of its own, the stop is put on record from here: before it
+    is told, where it ``is_waiting`` for a server and sends nothing meanwhile, or else once it has been told.
+    """
     pending: list[Callable[[], None]] = []
+    handled = threading.Event()
 
     def handler(number: int, frame: object) -> None:
-        if pending:
-            pending.pop()()
+        record()
         raise KeyboardInterrupt
+
+    def record() -> None:
+        try:
+            now = pending.pop()
+        except IndexError:
+            return  # it is on record, by the other thread
+        handled.set()
+        now()
 
     signal.signal(signal.SIGINT, handler)
     main = threading.main_thread().ident
     assert main is not None
 
     def deliver(now: Callable[[], None]) -> None:
+        handled.clear()
         pending.append(now)
-        signal.pthread_kill(main, signal.SIGINT)
+        is_ours = _getsignal(signal.SIGINT) is handler
+        if is_waiting and not is_ours:
+            record()
+        _kill(main, signal.SIGINT)
+        _wait(handled, _OBEY_SECONDS if is_ours else _OWN_HANDLER_SECONDS)
+        record()
 
     return _nothing, deliver
 
@@ -218,7 +264,9 @@ def _asked(barrier: str, fields: dict[str, Any]) -> bool:
     head = f"GET {path} HTTP/1.1\r\nHost: {where.netloc}\r\nConnection: close\r\n\r\n"
     until = clock.now() + _BARRIER_SECONDS
     try:
-        with _connect((where.hostname, where.port), timeout=_BARRIER_SECONDS) as connection:
+        with _Socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_BARRIER_SECONDS)
+            connection.connect((where.hostname, where.port))
             connection.sendall(head.encode("ascii"))
             answer = b""
             while b"\r\n" not in answer and clock.now() < until:
@@ -226,6 +274,6 @@ def _asked(barrier: str, fields: dict[str, Any]) -> bool:
                 if not data:
                     break
                 answer += data
-    except OSError:
+    except Exception:  # whatever the agent has made of our process, the run is told to stop
         return False
     return answer.startswith(b"HTTP/1.1 204")

@@ -56,3 +56,16 @@ async def in_spite_of_cancels(wait: Callable[[], Awaitable[Any]]) -> None:
         except asyncio.CancelledError:
             continue
         return
+
+
+def finish(result: Any, backend: str) -> Any:
+    """The value of an awaitable that a plain function returned, on a loop of this thread."""
+
+    async def whole() -> Any:
+        return await result
+
+    if backend == "trio":
+        import trio
+
+        return trio.run(whole)
+    return asyncio.run(whole())

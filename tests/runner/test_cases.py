@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_agentguard import Behaviour, Cancel, Reply, Scenario, ToolSpec
+from pytest_agentguard import Behaviour, Cancel, FetchCall, FetchScript, Reply, Scenario, ToolSpec
 from pytest_agentguard._runner.cases import Case, cases_of, uncovered_cancel
 
 
@@ -74,6 +74,7 @@ def test_cases_are_the_same_where_agent_and_name_are() -> None:
     assert case != "one[openai-chat-stream]"
 
 
+WORKERS = FetchScript(routes=(), calls=(FetchCall("one"), FetchCall("one", workers=2)))
 SWALLOWING = ToolSpec(name="slow", behaviour=Behaviour(does="swallow-cancel"))
 
 
@@ -86,6 +87,9 @@ SWALLOWING = ToolSpec(name="slow", behaviour=Behaviour(does="swallow-cancel"))
         ("interrupt", {"lanes": lambda setup: []}, "cancel of one run of several"),
         ("interrupt", {"tools": (SWALLOWING,)}, "cancel that a tool swallows"),
         ("call", {"tools": (SWALLOWING,)}, ""),
+        ("interrupt", {"surface": "fetch", "fetch": WORKERS}, "cancel of several workers"),
+        ("task", {"surface": "fetch", "fetch": WORKERS}, ""),
+        ("call", {"surface": "fetch", "fetch": WORKERS}, ""),
         ("", {}, "cancel (a run in this process is not cancelled)"),
     ],
 )
