@@ -291,3 +291,16 @@ def test_no_file_names_a_place_on_somebody_s_machine():
     ]
 
     assert found == []
+
+
+def test_no_two_test_modules_share_a_name_with_each_other_or_with_an_example():
+    """Pytest imports them by their names, and the examples of the documentation run in the same process."""
+    tests = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    pages = [
+        path.read_text(encoding="utf-8") for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    ]
+    examples = {
+        Path(name).name for page in pages for name in re.findall(r"example: file=(\S*test_\w+\.py)", page)
+    }
+
+    assert sorted(name for name in set(tests) if tests.count(name) > 1 or name in examples) == []
