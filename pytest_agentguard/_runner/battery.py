@@ -13,13 +13,13 @@ from typing import Protocol
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.dialect import Dialect
 from pytest_agentguard._core.errors import AgentguardError
-from pytest_agentguard._core.events import StreamHeld
+from pytest_agentguard._core.events import FetchStarted, RunEnded, StreamHeld
 from pytest_agentguard._core.report import Check, check_of
 from pytest_agentguard._core.scenario import Scenario
 from pytest_agentguard._core.verdict import Invariant, Outcome, Verdict, judge
 from pytest_agentguard._runner.cases import CHAT, Case, CaseResult, Options, uncovered_cancel
 from pytest_agentguard._runner.control import Control, read_control, read_fetch_control
-from pytest_agentguard._runner.execution import Execution, Stage, Way
+from pytest_agentguard._runner.execution import WENT_AWAY, Execution, Stage, Way
 from pytest_agentguard._runner.judging import control_verdict, first_bad, invalid, is_sweep, judge_case
 from pytest_agentguard._runner.orders import Hello, RunOrder, RunReceipt
 from pytest_agentguard._runner.turnstile import Turnstile
@@ -181,9 +181,10 @@ class Battery:
     def _proved_nothing(self, case: Case, execution: Execution) -> bool:
         """Whether a limit in seconds can be why a rule of the scenario has nothing to judge.
 
-        It cannot where a response was held, or would be: the agent was there when it came to it.
+        It cannot where a response was held, or would be: the agent was there when it came to it. Nor where
+        the run ended in a way that more time does not change.
         """
-        if not case.scenario.is_timed:
+        if not case.scenario.is_timed or _went_by_itself(case, execution):
             return False
         outcomes = {verdict.outcome for verdict in self._judge(case, execution)}
         missed = Outcome.NOT_EXERCISED in outcomes and not execution.ledger.of(StreamHeld)
@@ -292,3 +293,10 @@ class Battery:
             dialect=case.dialect,
             mode=case.mode,
         )
+
+
+def _went_by_itself(case: Case, execution: Execution) -> bool:
+    """Whether the process of every run went away or was killed, or its fetch tool could not be made."""
+    ends = execution.ledger.of(RunEnded)
+    is_unmade = case.scenario.fetch is not None and not execution.ledger.of(FetchStarted)
+    return bool(ends) and all(end.how in WENT_AWAY or (end.how == "raised" and is_unmade) for end in ends)

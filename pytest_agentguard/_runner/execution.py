@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_agentguard._core import limits
 from pytest_agentguard._core.contracts import ToolSpec
 from pytest_agentguard._core.dialect import Dialect
-from pytest_agentguard._core.events import RequestReceived, RunEnded, RunStarted, WatchEnded
+from pytest_agentguard._core.events import HttpReceived, RequestReceived, RunEnded, RunStarted, WatchEnded
 from pytest_agentguard._core.ids import CountedIds
 from pytest_agentguard._core.ledger import Ledger
 from pytest_agentguard._core.plan import Hold, Move, Pause, Plan
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 64  # jobs of one process that go on side by side
 _KEPT = ("journal.jsonl", "stdout.txt", "stderr.txt", "wire")
+WENT_AWAY = ("exited", "signalled", "killed")  # how a run ended whose process is gone
 ALONE = ""  # the lane of a run that has no lanes
 
 
@@ -221,14 +222,14 @@ class Stage:
 
                     receipt = host.start(act.order(folder, servers), ended).wait()
                 servers.release("run-ended")
-                unplayed = servers.unplayed()
+                unplayed, received = servers.unplayed(), servers.received
         finally:
             journal.close()
         (folder / "stdout.txt").write_text(receipt.stdout, errors="replace")
         (folder / "stderr.txt").write_text(receipt.stderr, errors="replace")
         ledger = read(folder / "journal.jsonl")
         problem = f"scripted and never requested: {unplayed[0]}" if unplayed else receipt.error
-        problem = problem or _torn(ledger, lanes)
+        problem = problem or _torn(ledger, lanes, received)
         return Execution(ledger=ledger, problem=problem, missed=bool(unplayed), files=(folder,))
 
     def _servers(self, case: Case, way: Way, journal: JournalFile, folder: Path, seed: str) -> Servers:
@@ -268,12 +269,19 @@ def _hold_limit(scenario: Scenario, way: Way) -> float | None:
     return max(limits.HOLD_SECONDS, limits.HOLD_FACTOR * limit)
 
 
-def _torn(ledger: Ledger, lanes: Sequence[Lane]) -> str:
-    """What is missing of a journal that the agent has removed or cut, or that found no room on the disk."""
+def _torn(ledger: Ledger, lanes: Sequence[Lane], received: int) -> str:
+    """What is missing of a journal that the agent has removed or cut, or that found no room on the disk.
+
+    Every lane has a start and an end; only one whose process went away may not have come to its start. The
+    servers have in memory how many requests they ``received``.
+    """
     known = {lane.label for lane in lanes}
-    acted = known & {request.lane for request in ledger.of(RequestReceived)}
     started, ended = ({fact.lane for fact in ledger.of(kind)} for kind in (RunStarted, RunEnded))
-    if acted <= started and known <= ended and ledger.first(WatchEnded) is not None:
+    gone = {end.lane for end in ledger.of(RunEnded) if end.how in WENT_AWAY}
+    acted = known & {request.lane for request in ledger.of(RequestReceived)}
+    recorded = len(ledger.of(RequestReceived)) + len(ledger.of(HttpReceived))
+    is_whole = acted | (known - gone) <= started and known <= ended and received <= recorded
+    if is_whole and ledger.first(WatchEnded) is not None:
         return ""
     return "the journal of the run is not whole: it was removed or cut, or found no room"
 

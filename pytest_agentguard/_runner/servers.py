@@ -107,3 +107,9 @@ class Servers:
     def unplayed(self) -> list[str]:
         """A line for each scripted reply that nobody requested."""
         return self.endpoint.unplayed() if self.endpoint is not None else []
+
+    @property
+    def received(self) -> int:
+        """How many requests all of them have put on record so far."""
+        chat = len(self.endpoint.requests.all) if self.endpoint is not None else 0
+        return chat + (len(self.counting.requests) if self.counting is not None else 0)

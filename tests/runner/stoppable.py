@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -134,6 +136,9 @@ def deaf(job: FetchJob) -> Any:
                 signal.signal(signal.SIGINT, own)
             case "blocks":
                 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            case "replaces":
+                for module, name in ((socket, "socket"), (json, "loads"), (signal, "pthread_kill")):
+                    setattr(module, name, _fails)
             case "closes":
                 os.closerange(3, 4096)
                 return "closed"

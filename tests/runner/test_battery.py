@@ -310,6 +310,48 @@ def test_run_whose_journal_was_spoilt_proves_nothing(tmp_path: Path, spoil: Call
     assert check.summary.startswith("the journal of the run is not whole")
 
 
+def _without(kind: bytes, journal: Path) -> None:
+    """Remove every fact of one kind."""
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(line for line in lines if kind not in line))
+
+
+def test_run_whose_journal_lost_only_what_it_had_asked_for_proves_nothing(tmp_path: Path) -> None:
+    runs: list[str] = []
+
+    def agent(job: Any) -> str:
+        runs.append(job.prompt)
+        try:
+            return careful(job)
+        finally:
+            if len(runs) > 1:  # not in the control
+                _without(b"RequestReceived", next((tmp_path / "scratch").glob("*/journal.jsonl")))
+
+    cut = scenario("cut", cut_call)
+    with battery(tmp_path, agent, cut) as made:
+        [check] = made.result(case(cut)).checks
+    assert check.outcome == "invalid"
+    assert check.summary.startswith("the journal of the run is not whole")
+
+
+def test_run_that_was_killed_is_not_repeated_with_more_time(tmp_path: Path) -> None:
+    runs: list[str] = []
+    over = threading.Event()
+
+    def agent(job: Any) -> str:
+        runs.append(job.prompt)
+        if len(runs) > 1:
+            over.wait(BOUND)
+        return careful(job)
+
+    timed = scenario("timed", cut_call, limits=Limits(deadline=0.2), seconds=0.3)
+    with battery(tmp_path, agent, timed) as made:
+        result = made.result(case(timed))
+        over.set()
+    assert outcomes(result) == {CUT[0]: "invalid"}
+    assert len(runs) == 2
+
+
 def test_agent_that_could_not_be_imported_proves_nothing(tmp_path: Path) -> None:
     class Absent(Refusing):
         def hello(self) -> Hello:

@@ -64,6 +64,16 @@ def test_an_agent_that_closes_every_descriptor_is_cancelled_where_it_is_seen(tmp
     assert len(ledger.of(StopRequested)) == 1
 
 
+def test_an_agent_that_replaces_what_we_use_is_cancelled_all_the_same(tmp_path: Path) -> None:
+    made = replace(
+        uses(tmp_path, "replaces", "waits", cancel=Cancel(after=0.2)), barrier="http://127.0.0.1:9/barrier"
+    )
+    ledger, _ = told("DEAF", made)
+
+    assert [end.how for end in ledger.of(FetchEnded)] == ["cancelled", "returned"]
+    assert len(ledger.of(StopRequested)) == 1
+
+
 @pytest.mark.parametrize("kind", ["ASYNCIO", "SYNC"])
 @pytest.mark.parametrize(
     ("name", "kept", "printed"),
