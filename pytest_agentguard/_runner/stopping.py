@@ -23,6 +23,7 @@ from pytest_agentguard._witnesses.journal_file import JournalFile
 _LOOK_SECONDS = 0.002  # between two looks at a journal to which nothing was added
 _BARRIER_SECONDS = 5.0
 _OBEY_SECONDS = 1.0  # how long a cancel of the agent's, or our handler of SIGINT, may take
+_AGAIN_SECONDS = 0.05  # between two signals of the same interrupt
 _OWN_HANDLER_SECONDS = 0.1  # how long a handler of the agent's may take to come to know of it
 
 # taken now, since an agent may replace what is in a module
@@ -221,9 +222,15 @@ def by_interrupt(*, is_waiting: bool = False) -> Way:
     is told, where it ``is_waiting`` for a server and sends nothing meanwhile, or else once it has been told.
     """
     pending: list[Callable[[], None]] = []
+    due: list[bool] = []  # interrupts that are to be raised; lists, since a handler must not wait for a lock
+    repeated: list[bool] = []
     handled = threading.Event()
 
     def handler(number: int, frame: object) -> None:
+        if due:
+            due.pop()
+        elif repeated:
+            return  # it was sent once more than was needed
         record()
         raise KeyboardInterrupt
 
@@ -243,10 +250,16 @@ def by_interrupt(*, is_waiting: bool = False) -> Way:
         handled.clear()
         pending.append(now)
         is_ours = _getsignal(signal.SIGINT) is handler
-        if is_waiting and not is_ours:
+        if is_ours:
+            due.append(True)
+        elif is_waiting:
             record()
         _kill(main, signal.SIGINT)
-        _wait(handled, _OBEY_SECONDS if is_ours else _OWN_HANDLER_SECONDS)
+        until = clock.now() + (_OBEY_SECONDS if is_ours else _OWN_HANDLER_SECONDS)
+        while not _wait(handled, _AGAIN_SECONDS) and clock.now() < until:
+            if is_ours:  # one that comes just before a system call does not end it
+                repeated.append(True)
+                _kill(main, signal.SIGINT)
         record()
 
     return _nothing, deliver
