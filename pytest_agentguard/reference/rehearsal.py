@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_agentguard.reference.errors import AgentError
 
-_SECONDS = 5.0  # the longest wait for one request; it comes at once, or nothing depends on it
+_SECONDS = 5.0  # the longest that a run waits; an answer comes at once, or nothing depends on it
 _PARAMETERS = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
 _CALL = (
     '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":'
@@ -38,8 +38,8 @@ def rehearse_fetch(run: Callable[[Any], Any]) -> None:
 @contextlib.contextmanager
 def _server(*replies: tuple[str, ...]) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(_SECONDS)
-        server = threading.Thread(target=_answer, args=(listener, *replies))
+        # it waits for as long as the run needs to load what it loads; the run does not wait for ever
+        server = threading.Thread(target=_answer, args=(listener, *replies), daemon=True)
         server.start()
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -54,7 +54,6 @@ def _answer(listener: socket.socket, *replies: tuple[str, ...]) -> None:
         for reply in replies:
             connection, _ = listener.accept()
             with connection:
-                connection.settimeout(_SECONDS)
                 connection.recv(65536)
                 events = "".join(f"data: {data}\n\n" for data in (*reply, "[DONE]"))
                 connection.sendall((_HEAD + events).encode())
@@ -79,4 +78,5 @@ def _job(base_url: str) -> Any:
 
 def _limits() -> Any:
     names = "attempts rounds tool_calls idle_timeout request_timeout deadline output_bytes context_tokens"
-    return SimpleNamespace(**dict.fromkeys(names.split()))
+    bounds = {"idle_timeout": _SECONDS, "request_timeout": _SECONDS, "deadline": 2 * _SECONDS}
+    return SimpleNamespace(**{**dict.fromkeys(names.split()), **bounds})
