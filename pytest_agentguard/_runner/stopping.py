@@ -221,48 +221,58 @@ def by_interrupt(*, is_waiting: bool = False) -> Way:
     Where the agent ignores SIGINT or has a handler of its own, the stop is put on record from here: before it
     is told, where it ``is_waiting`` for a server and sends nothing meanwhile, or else once it has been told.
     """
-    pending: list[Callable[[], None]] = []
-    due: list[bool] = []  # interrupts that are to be raised; lists, since a handler must not wait for a lock
-    repeated: list[bool] = []
-    handled = threading.Event()
+    return _nothing, _Interrupts(is_waiting).deliver
 
-    def handler(number: int, frame: object) -> None:
-        if due:
-            due.pop()
-        elif repeated:
+
+class _Interrupts:
+    """SIGINT for the main thread, sent until its handler has run."""
+
+    def __init__(self, is_waiting: bool) -> None:
+        self._is_waiting = is_waiting
+        self._pending: list[Callable[[], None]] = []
+        self._due: list[bool] = []  # interrupts to be raised; lists, since a handler must not wait for a lock
+        self._repeated: list[bool] = []
+        self._handled = threading.Event()
+        self._handler = self._interrupted  # one object, to be compared with what is installed
+        signal.signal(signal.SIGINT, self._handler)
+
+    def _interrupted(self, number: int, frame: object) -> None:
+        if self._due:
+            self._due.pop()
+        elif self._repeated:
             return  # it was sent once more than was needed
-        record()
+        self._record()
         raise KeyboardInterrupt
 
-    def record() -> None:
+    def _record(self) -> None:
         try:
-            now = pending.pop()
+            now = self._pending.pop()
         except IndexError:
             return  # it is on record, by the other thread
-        handled.set()
+        self._handled.set()
         now()
 
-    signal.signal(signal.SIGINT, handler)
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def deliver(now: Callable[[], None]) -> None:
-        handled.clear()
-        pending.append(now)
-        is_ours = _getsignal(signal.SIGINT) is handler
+    def deliver(self, now: Callable[[], None]) -> None:
+        """Interrupt the main thread; ``now`` puts the stop on record."""
+        self._handled.clear()
+        self._pending.append(now)
+        is_ours = _getsignal(signal.SIGINT) is self._handler
         if is_ours:
-            due.append(True)
-        elif is_waiting:
-            record()
+            self._due.append(True)
+        elif self._is_waiting:
+            self._record()
+        self._send(is_ours)
+        self._record()
+
+    def _send(self, is_ours: bool) -> None:
+        main = threading.main_thread().ident
+        assert main is not None
         _kill(main, signal.SIGINT)
         until = clock.now() + (_OBEY_SECONDS if is_ours else _OWN_HANDLER_SECONDS)
-        while not _wait(handled, _AGAIN_SECONDS) and clock.now() < until:
+        while not _wait(self._handled, _AGAIN_SECONDS) and clock.now() < until:
             if is_ours:  # one that comes just before a system call does not end it
-                repeated.append(True)
+                self._repeated.append(True)
                 _kill(main, signal.SIGINT)
-        record()
-
-    return _nothing, deliver
 
 
 def _nothing() -> None:
