@@ -38,7 +38,11 @@ class JournalFile:
         line = b"\n" + encode(clock.now(), kind, fields)
         if not self._is_mine():
             self._open()
-        written = _write(self._fd, line)
+        try:
+            written = _write(self._fd, line)
+        except OSError:  # closed since, or taken over by somebody who has the same file open for reading
+            self._open()
+            written = _write(self._fd, line)
         if written < len(line):
             _write(self._fd, line[written:])
 

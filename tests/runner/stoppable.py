@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import sys
@@ -138,6 +139,9 @@ def deaf(job: FetchJob) -> Any:
             case "replaces":
                 for module, name in ((socket, "socket"), (json, "loads"), (signal, "pthread_kill")):
                     setattr(module, name, _fails)
+            case "closes":
+                os.closerange(3, 4096)
+                return "closed"
         time.sleep(1.5)
         return "as if nothing had happened"
 

@@ -56,6 +56,14 @@ def test_an_interrupt_that_the_agent_takes_itself_is_on_record_once(tmp_path: Pa
     assert [end.how for end in ledger.of(FetchEnded)] == ["raised", "returned"]
 
 
+def test_an_agent_that_closes_every_descriptor_is_cancelled_where_it_is_seen(tmp_path: Path) -> None:
+    cancel = Cancel(at="before-send", nth=2)
+    ledger, _ = told("DEAF", uses(tmp_path, "closes", "waits", cancel=cancel))
+
+    assert [end.how for end in ledger.of(FetchEnded)] == ["returned", "cancelled"]
+    assert len(ledger.of(StopRequested)) == 1
+
+
 def test_an_agent_that_replaces_what_we_use_is_cancelled_all_the_same(tmp_path: Path) -> None:
     made = replace(
         uses(tmp_path, "replaces", "waits", cancel=Cancel(after=0.2)), barrier="http://127.0.0.1:9/barrier"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_agentguard import Ledger
 from pytest_agentguard._witnesses.journal_file import AcrossProcesses, JournalFile, entries, read
-from pytest_agentguard.events import Claim, RunEnded, ToolStarted, Witness
+from pytest_agentguard.events import Claim, RunEnded, ToolStarted, WatchEnded, Witness
 
 SPY = Witness.TOOL_SPY
 
@@ -138,3 +138,14 @@ def test_facts_of_children_are_merged_into_the_ledger_by_time(tmp_path: Path) ->
 
     assert claims(ledger) == ["first", "second", "third"]
     assert [fields["what"] for _, _, fields in entries(tmp_path / "j")] == ["second"]
+
+
+def test_a_descriptor_that_reads_the_same_file_now_is_not_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with JournalFile(path) as journal:
+        reader = os.open(path, os.O_RDONLY)
+        os.dup2(reader, journal._fd)
+        journal.record(WatchEnded, witness=Witness.RUNNER, seconds=1.0)
+        os.close(reader)
+
+    assert [event.seconds for event in read(path)] == [1.0]
