@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NoReturn
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.contracts import Adapter, FetchJob, Job
+from pytest_agentguard._core.contracts import Adapter, FetchJob, Job, is_async
 from pytest_agentguard._core.events import (
     Event,
     LeftBehind,
@@ -341,9 +341,3 @@ def prepare(order: RunOrder, supervisor: int) -> None:
     leftovers.own_temporary_folder(order)
     os.environ.update(order.env)
     os.environ[tree.TOKEN] = tree.token(order.id, supervisor)
-
-
-def is_async(run: Callable[..., Any]) -> bool:
-    """Whether calling it gives something to be awaited, as far as can be told without calling it."""
-    called = vars(type(run)).get("__call__")  # of an object that can be called
-    return inspect.iscoroutinefunction(run) or inspect.iscoroutinefunction(called)

@@ -19,10 +19,9 @@ import traceback
 from typing import NoReturn
 
 from pytest_agentguard._core import limits
-from pytest_agentguard._core.contracts import Adapter
+from pytest_agentguard._core.contracts import Adapter, is_async
 from pytest_agentguard._core.errors import UsageError
 from pytest_agentguard._runner import outcome, system, tree
-from pytest_agentguard._runner.child import is_async
 from pytest_agentguard._runner.crew import Crew, Run
 from pytest_agentguard._runner.guard import Guard
 from pytest_agentguard._runner.load import hello
